@@ -1,0 +1,1 @@
+"""Ask: what application code touches."""

@@ -1,0 +1,67 @@
+"""What happens once the caller's transaction has committed: wake workers, tell receivers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from functools import partial
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+
+from flexiq_django import signals
+from flexiq_django.conf import get_settings
+from flexiq_django.core.records import NewJob
+from flexiq_django.store import dependencies
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+
+logger = logging.getLogger(__name__)
+
+#: Shortest time between two notifications of one process, in seconds. NOTIFY serialises commits on
+#: the server; a worker that has just been woken looks again by itself within this time.
+NOTIFY_SECONDS = 0.01
+
+_last_notify: dict[tuple[str, str], float] = {}
+
+
+def announce(scope: Scope, ids: Sequence[UUID], jobs: Sequence[NewJob]) -> None:
+    """After the commit: notify, resolve parents that ended meanwhile, send ``job_enqueued``.
+
+    Nothing happens when the transaction is rolled back.
+    """
+    stored = {job.id for job in jobs} & set(ids)
+    parents = {parent for job in jobs if job.id in stored for parent in job.parents}
+    if stored:
+        transaction.on_commit(
+            partial(_committed, scope, sorted(stored), sorted(parents)),
+            using=scope.using,
+            robust=True,
+        )
+
+
+def _committed(scope: Scope, stored: Sequence[UUID], parents: Sequence[UUID]) -> None:
+    if parents:
+        dependencies.recheck(scope, parents)
+    _notify(scope)
+    signals.send(
+        signals.job_enqueued,
+        job_ids=[str(key) for key in stored],
+        namespace=scope.namespace,
+        using=scope.using,
+    )
+
+
+def _notify(scope: Scope) -> None:
+    """Wake listening workers. Losing one costs a poll interval, never a job."""
+    if not get_settings().LISTEN:
+        return
+    key, now = (scope.using, scope.namespace), time.monotonic()
+    if now - _last_notify.get(key, float("-inf")) < NOTIFY_SECONDS:
+        return
+    _last_notify[key] = now
+    try:
+        open_database(scope).notify()
+    except DatabaseError:
+        logger.warning("could not notify workers; they will find the job by polling", exc_info=True)

@@ -1,0 +1,205 @@
+"""``current_job``: what a task may ask about, and say to, the job it runs for."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any, Protocol
+
+from flexiq_django.core.errors import clean_text
+from flexiq_django.core.records import ClaimedJob
+from flexiq_django.exceptions import (
+    InvalidOptionError,
+    LeaseLost,
+    SerializationError,
+    SoftTimeoutError,
+    TaskCancelledError,
+)
+
+
+class LogLevel(StrEnum):
+    """Level of a task log line; ``RESULT`` marks a value passed to ``publish``."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+    RESULT = "result"
+
+
+class Journal(Protocol):
+    """Writes what an attempt notes down, outside the transaction the task may be in."""
+
+    def progress(self, job: ClaimedJob, value: int) -> None:
+        """Store the progress soon; a later value replaces one not yet stored."""
+
+    def log(self, job: ClaimedJob, level: str, message: str, extra: str | None) -> None:
+        """Store a log line soon, in order."""
+
+    def look(self, attempt: Attempt) -> None:
+        """Bring the flags of an attempt up to date, if that can be done now."""
+
+
+class Attempt:
+    """One try at a job while its body runs; what ``current_job`` speaks for."""
+
+    def __init__(
+        self,
+        job: ClaimedJob,
+        *,
+        namespace: str,
+        journal: Journal,
+        soft_timeout: float | None = None,
+    ) -> None:
+        self.job = job
+        self.namespace = namespace
+        self.journal = journal
+        self.began = time.monotonic()
+        self.soft_timeout = soft_timeout
+        #: Set when the body has begun to ask; from then on the worker keeps the flags below fresh.
+        self.is_watched = False
+        #: Set when the job has been settled, or taken by somebody else, over the body's head.
+        self.is_over = False
+        #: Set when somebody has asked the job to stop.
+        self.is_cancel_requested = False
+        #: Set when the body settled the job in a transaction of its own.
+        self.is_settled = False
+        self._end = threading.Lock()
+
+    def end(self) -> bool:
+        """Claim the right to say how the attempt ended. True for the first caller only."""
+        return self._end.acquire(blocking=False)
+
+    def check_cancelled(self) -> None:
+        """See ``CurrentJob.check_cancelled``."""
+        if not self.is_watched:
+            self.is_watched = True
+            self.journal.look(self)
+        if self.is_over:
+            raise LeaseLost
+        if self.is_cancel_requested:
+            raise TaskCancelledError(job_id=str(self.job.id))
+
+
+_current: ContextVar[Attempt | None] = ContextVar("flexiq_current_attempt", default=None)
+
+
+def set_current(attempt: Attempt | None) -> None:
+    """Make an attempt the current one of this thread or coroutine."""
+    _current.set(attempt)
+
+
+class CurrentJob:
+    """The job this code runs for. Outside a job every member raises ``RuntimeError``."""
+
+    @property
+    def _attempt(self) -> Attempt:
+        attempt = _current.get()
+        if attempt is None:
+            raise RuntimeError("current_job can only be used inside a running task")
+        return attempt
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return str(self._attempt.job.id)
+
+    @property
+    def task_name(self) -> str:
+        """The name of the task."""
+        return self._attempt.job.task_name
+
+    @property
+    def retry_count(self) -> int:
+        """How many attempts failed before this one."""
+        return self._attempt.job.retry_count
+
+    @property
+    def attempt(self) -> int:
+        """How many times the job has been claimed, this one included."""
+        return self._attempt.job.attempt
+
+    @property
+    def queue_name(self) -> str:
+        """The queue the job was enqueued to."""
+        return self._attempt.job.queue
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the job."""
+        return self._attempt.namespace
+
+    @property
+    def metadata(self) -> str | None:
+        """The metadata given at enqueue."""
+        return self._attempt.job.metadata
+
+    def update_progress(self, progress: int) -> None:
+        """Note how far the job is, from 0 to 100. Stored within milliseconds.
+
+        Visible to others at once, also while the task is inside a transaction of its own. Raises
+        ``InvalidOptionError`` for another value.
+        """
+        attempt = self._attempt
+        attempt.journal.progress(attempt.job, check_progress(progress))
+
+    def check_cancelled(self) -> None:
+        """Raise ``TaskCancelledError`` if somebody asked this job to stop.
+
+        Raises ``LeaseLost`` if the attempt no longer owns the job: nothing it does counts any more.
+        Call it as often as you like: after the first call it costs no look into the database. A
+        request is noticed within about a quarter of a second.
+        """
+        self._attempt.check_cancelled()
+
+    def check_timeout(self) -> None:
+        """Raise ``SoftTimeoutError`` once the task's ``soft_timeout`` (seconds) has passed."""
+        attempt = self._attempt
+        limit = attempt.soft_timeout
+        if limit is not None and time.monotonic() - attempt.began > limit:
+            raise SoftTimeoutError(f"the soft timeout of {limit:g} s has passed")
+
+    def log(
+        self, message: str, level: LogLevel | str = LogLevel.INFO, extra: Any | None = None
+    ) -> None:
+        """Append a line to the job's log. ``extra`` is anything JSON can hold.
+
+        Raises ``InvalidOptionError`` for an unknown level, ``SerializationError`` for other extras.
+        """
+        attempt = self._attempt
+        try:
+            word = LogLevel(level).value
+        except ValueError:
+            allowed = ", ".join(LogLevel)
+            raise InvalidOptionError(f"level is {level!r}; allowed are {allowed}") from None
+        attempt.journal.log(attempt.job, word, clean_text(str(message)), _extra(extra))
+
+    def publish(self, data: Any) -> None:
+        """Append a value to the job's log, for whoever follows it. ``data`` must fit into JSON."""
+        attempt = self._attempt
+        attempt.journal.log(attempt.job, LogLevel.RESULT.value, "", _extra(data) or "null")
+
+
+def check_progress(progress: Any) -> int:
+    """A whole number from 0 to 100. Raises ``TypeError`` or ``InvalidOptionError``."""
+    if not isinstance(progress, int) or isinstance(progress, bool):
+        raise TypeError(f"progress is {progress!r}; it must be a whole number")
+    if not 0 <= progress <= 100:
+        raise InvalidOptionError(f"progress is {progress}; allowed is 0 to 100")
+    return progress
+
+
+def _extra(value: Any | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SerializationError(f"extra cannot be written as JSON: {error}") from None
+
+
+current_job = CurrentJob()

@@ -1,0 +1,139 @@
+"""Check what a caller asks for, before anything is written."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from flexiq_django.core.lanes import SEPARATOR
+from flexiq_django.exceptions import DependencyError, InvalidOptionError
+
+_LONGEST_MS = 100 * 365 * 86_400_000  # a hundred years
+
+
+def check_name(option: str, value: Any, *, longest: int) -> str:
+    """A queue, task, namespace or similar name: the same rule on every database.
+
+    Blanks at the ends are refused because MariaDB cannot tell them apart in an index.
+    """
+    if not isinstance(value, str):
+        raise InvalidOptionError(f"{option} is {value!r}; it must be a text")
+    if not value or value != value.strip() or len(value) > longest or not value.isprintable():
+        raise InvalidOptionError(
+            f"{option} is {value!r}; allowed are 1 to {longest} printable characters without blanks"
+            " at the ends"
+        )
+    return value
+
+
+def check_text(option: str, value: Any, *, longest: int | None = None) -> str | None:
+    """An optional text that every database can store."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidOptionError(f"{option} is a {type(value).__name__}; it must be a text or None")
+    if "\x00" in value or SEPARATOR in value:
+        raise InvalidOptionError(f"{option} holds a NUL or unit separator character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidOptionError(f"{option} holds half of a surrogate pair") from None
+    if longest is not None and not 0 < len(value) <= longest:
+        raise InvalidOptionError(
+            f"{option} has {len(value)} characters; allowed are 1 to {longest}"
+        )
+    return value
+
+
+def check_whole(option: str, value: Any, *, least: int, most: int) -> int:
+    """A whole number within bounds; ``True`` and ``False`` are none."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidOptionError(
+            f"{option} is {value!r}; allowed is a whole number from {least} to {most}"
+        )
+    return value
+
+
+def check_seconds(option: str, value: Any, *, above_zero: bool = False) -> int | None:
+    """A number of seconds as whole milliseconds; ``None`` stays ``None``."""
+    if value is None:
+        return None
+    bound = "above 0" if above_zero else "0 or more"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0 or (above_zero and value == 0):
+        raise InvalidOptionError(f"{option} is {value!r}; allowed is a number of seconds, {bound}")
+    milliseconds = math.ceil(value * 1000)
+    if milliseconds > _LONGEST_MS:
+        raise InvalidOptionError(f"{option} is {value!r} seconds; the longest is 100 years")
+    return milliseconds
+
+
+def check_moment(option: str, value: Any) -> datetime | None:
+    """A point in time. Must be aware under ``USE_TZ``; else naive means the project's zone."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise InvalidOptionError(f"{option} is {value!r}; it must be a datetime")
+    if timezone.is_naive(value):
+        from django.conf import settings
+
+        if settings.USE_TZ:
+            raise InvalidOptionError(f"{option} is {value!r}; it must have a time zone")
+        return timezone.make_aware(value, timezone.get_default_timezone())
+    return value
+
+
+def check_parents(depends_on: Any) -> tuple[UUID, ...]:
+    """The ids of ``depends_on``: one job, its id, or several of either; repeats count once."""
+    if depends_on is None:
+        return ()
+    if isinstance(depends_on, str | UUID) or hasattr(depends_on, "id"):
+        depends_on = [depends_on]
+    if not isinstance(depends_on, Iterable):
+        raise InvalidOptionError(
+            f"depends_on is {depends_on!r}; it must be a job, a job id, or a list of them"
+        )
+    return tuple(dict.fromkeys(_parent(each) for each in depends_on))
+
+
+def _parent(value: Any) -> UUID:
+    found = parse_id(getattr(value, "id", value))
+    if found is None:
+        raise DependencyError(f"depends_on: there is no job {value!r}")
+    return found
+
+
+def parse_id(value: Any) -> UUID | None:
+    """A job id, or ``None`` where the text cannot be one (so no job has it)."""
+    if isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def check_page(limit: int, offset: int) -> None:
+    """``limit`` and ``offset`` of a listing must not be negative."""
+    check_whole("limit", limit, least=0, most=2**31 - 1)
+    check_whole("offset", offset, least=0, most=2**62)
+
+
+def check_lengths(expected: int, lists: dict[str, Any]) -> None:
+    """Every list of a bulk call must be as long as ``args_list``."""
+    for name, values in lists.items():
+        if len(values) != expected:
+            raise InvalidOptionError(
+                f"the list of {name} has {len(values)} entries; it must have {expected}, as args_list"
+            )
+
+
+def is_coroutine(function: Any) -> bool:
+    """Whether calling the function gives a coroutine."""
+    return inspect.iscoroutinefunction(function)

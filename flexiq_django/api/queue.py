@@ -1,0 +1,278 @@
+"""``Queue``: declare tasks and schedules, store jobs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
+
+from flexiq_django.api import options as check
+from flexiq_django.api.announce import announce
+from flexiq_django.api.inspection import Inspection
+from flexiq_django.api.jobs import EnqueueOptions, build_jobs
+from flexiq_django.api.operations import Operations
+from flexiq_django.api.result import JobResult
+from flexiq_django.api.schedule import Schedule, build_schedule
+from flexiq_django.api.task import Task, TaskOptions
+from flexiq_django.api.twins import async_twin
+from flexiq_django.conf import get_settings
+from flexiq_django.core.misfire import MisfirePolicy
+from flexiq_django.core.retry import RetryPolicy
+from flexiq_django.exceptions import ConfigurationError
+from flexiq_django.store.enqueue import insert_jobs
+from flexiq_django.store.scope import Scope
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+
+
+class Queue(Inspection, Operations):
+    """A namespace of jobs in one database, and the tasks declared on it.
+
+    Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all
+    others; ``using`` is the database alias; ``default_retry``, ``default_timeout`` (seconds) and
+    ``default_priority`` hold for tasks that do not say; ``result_ttl`` (seconds) deletes jobs that
+    long after their end unless they say otherwise. Raises ``InvalidOptionError``.
+    """
+
+    def __init__(
+        self,
+        namespace: str | None = None,
+        *,
+        using: str | None = None,
+        default_retry: int | None = None,
+        default_timeout: float | None = None,
+        default_priority: int | None = None,
+        result_ttl: float | None = None,
+    ) -> None:
+        if namespace is not None:
+            check.check_name("namespace", namespace, longest=100)
+        if default_retry is not None:
+            check.check_whole("default_retry", default_retry, least=0, most=2**31 - 1)
+        check.check_seconds("default_timeout", default_timeout, above_zero=True)
+        check.check_seconds("result_ttl", result_ttl)
+        self._namespace = namespace
+        self._using = using
+        self._own_defaults = {
+            "max_retries": default_retry,
+            "timeout": default_timeout,
+            "priority": default_priority,
+            "result_ttl": result_ttl,
+        }
+        self.tasks: dict[str, Task[Any, Any]] = {}
+        self.schedules: dict[str, Schedule] = {}
+        _queues.add(self)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.scope.namespace!r} on {self.scope.using!r}>"
+
+    @property
+    def scope(self) -> Scope:
+        """Where the queue lives."""
+        settings = get_settings()
+        return Scope(
+            using=self._using or settings.DATABASE,
+            namespace=self._namespace or settings.NAMESPACE,
+        )
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What a job takes that neither its call nor its task says."""
+        settings = get_settings()
+        return {
+            "queue": "default",
+            "max_retries": settings.DEFAULT_RETRY,
+            "timeout": settings.DEFAULT_TIMEOUT,
+            "priority": settings.DEFAULT_PRIORITY,
+            "result_ttl": settings.RESULT_TTL,
+            **{name: value for name, value in self._own_defaults.items() if value is not None},
+        }
+
+    # --- declaring --------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[P, R]) -> Task[P, R]: ...
+
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        max_retries: int | None = None,
+        timeout: float | None = None,
+        soft_timeout: float | None = None,
+        result_ttl: float | None = None,
+        transactional: bool = False,
+        retry_backoff: float = 1.0,
+        retry_delays: Sequence[float] = (),
+        max_retry_delay: float = 300.0,
+        jitter: bool = True,
+        retry_on: Sequence[type[BaseException]] = (),
+        dont_retry_on: Sequence[type[BaseException]] = (),
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+    def task(
+        self, function: Callable[P, R] | None = None, **options: Any
+    ) -> Task[P, R] | Callable[[Callable[P, R]], Task[P, R]]:
+        """Declare a function as a task: ``@queue.task`` or ``@queue.task(...)``.
+
+        The name is ``module.qualname`` unless given; declaring it again replaces the task. Times are
+        seconds. A failed attempt is tried again up to ``max_retries`` times, after
+        ``retry_delays[n]`` (the last repeats), else after ``retry_backoff * 2**n`` up to
+        ``max_retry_delay``, drawn at random from that span unless ``jitter=False``; ``retry_on`` and
+        ``dont_retry_on`` say for which exceptions. With ``transactional=True`` the body and the
+        completion of the job commit together, in the queue's database. ``soft_timeout`` is noticed by
+        ``current_job.check_timeout()``. Raises ``InvalidOptionError`` and ``ConfigurationError``.
+        """
+        if function is not None:
+            return self._declare(function, options)
+        return lambda function: self._declare(function, options)
+
+    def _declare(self, function: Callable[P, R], options: Mapping[str, Any]) -> Task[P, R]:
+        name, chosen = _task_options(function, options)
+        task = Task(function, name=name, queue=self, options=chosen)
+        self.tasks[name] = task
+        return task
+
+    def periodic(
+        self,
+        cron: str,
+        *,
+        name: str | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        timezone: str | None = None,
+        misfire: MisfirePolicy | str = MisfirePolicy.ONCE,
+        misfire_window: float = 3600,
+        **task_options: Any,
+    ) -> Callable[[Callable[P, R] | Task[P, R]], Task[P, R]]:
+        """Declare a function, or a task, to be enqueued on a schedule.
+
+        ``cron`` has five fields, or six with the seconds first. ``timezone`` is the project's
+        ``TIME_ZONE`` unless given. ``misfire`` says what happens to runs that were missed while no
+        worker was there: ``"skip"`` them, run ``"once"`` for all of them, or ``"all"`` of the last
+        ``misfire_window`` seconds. Further options are those of :meth:`task`. One run fires once,
+        however many workers there are. Raises ``InvalidScheduleError``.
+        """
+
+        def declare(function: Callable[P, R] | Task[P, R]) -> Task[P, R]:
+            task = function if isinstance(function, Task) else self._declare(function, task_options)
+            schedule = build_schedule(
+                task, cron, name=name, args=args, kwargs=kwargs or {}, queue=queue,
+                timezone=timezone, misfire=misfire, misfire_window=misfire_window,
+            )  # fmt: skip
+            self.schedules[schedule.name] = schedule
+            return task
+
+        return declare
+
+    # --- storing jobs -----------------------------------------------------------------------------
+
+    def enqueue(
+        self,
+        task: Task[Any, Any] | str,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> JobResult:
+        """Store a job, in the transaction the caller is in; its handle.
+
+        Options not given come from the task, then from the queue. A task known only by name to other
+        processes may be enqueued by that name. Raises the named error of whatever is not allowed,
+        before anything is written.
+        """
+        jobs = build_jobs(self, task, [(args, kwargs or {})], options)
+        return self._store(jobs)[0]
+
+    def enqueue_many(
+        self,
+        task: Task[Any, Any] | str,
+        args_list: Sequence[Sequence[Any]],
+        kwargs_list: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        delay_list: Sequence[float | None] | None = None,
+        unique_keys: Sequence[str | None] | None = None,
+        metadata_list: Sequence[str | None] | None = None,
+        notes_list: Sequence[dict[str, Any] | None] | None = None,
+        expires_list: Sequence[float | None] | None = None,
+        result_ttl_list: Sequence[float | None] | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> list[JobResult]:
+        """Store one job for each entry of ``args_list``, in one transaction; their handles in order.
+
+        The lists give each job its own value; they must be as long as ``args_list``. A unique key that
+        is held already, or occurs twice, gives the handle of the job that holds it. Raises what
+        :meth:`enqueue` raises, and ``InvalidOptionError`` for a list of another length.
+        """
+        lists = {
+            "kwargs": kwargs_list,
+            "delay": delay_list,
+            "unique_key": unique_keys,
+            "metadata": metadata_list,
+            "notes": notes_list,
+            "expires": expires_list,
+            "result_ttl": result_ttl_list,
+        }
+        given = {name: values for name, values in lists.items() if values is not None}
+        check.check_lengths(len(args_list), given)
+        calls_kwargs = given.pop("kwargs", None) or [{}] * len(args_list)
+        rows = [
+            dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)
+        ]
+        calls = list(zip(args_list, calls_kwargs, strict=True))
+        jobs = build_jobs(self, task, calls, options, rows=rows or None)
+        return self._store(jobs)
+
+    aenqueue = async_twin(enqueue)
+    aenqueue_many = async_twin(enqueue_many)
+
+    def _store(self, jobs: Sequence[Any]) -> list[JobResult]:
+        if not jobs:
+            return []
+        scope = self.scope
+        ids = insert_jobs(scope, jobs)
+        announce(scope, ids, jobs)
+        return [JobResult(self, key) for key in ids]
+
+
+def queues_of(scope: Scope) -> list[Queue]:
+    """Every queue this process declared in the namespace and database of ``scope``."""
+    return [each for each in _queues if each.scope == scope]
+
+
+def _task_options(
+    function: Callable[..., Any], options: Mapping[str, Any]
+) -> tuple[str, TaskOptions]:
+    """The name and the checked options of a declaration."""
+    given = dict(options)
+    name = given.pop("name", None) or f"{function.__module__}.{function.__qualname__}"
+    check.check_name("name", name, longest=200)
+    policy = RetryPolicy(
+        max_retries=given.get("max_retries") or 0,
+        backoff=given.pop("retry_backoff", 1.0),
+        delays=tuple(given.pop("retry_delays", None) or ()),
+        max_delay=given.pop("max_retry_delay", 300.0),
+        jitter=given.pop("jitter", True),
+        retry_on=tuple(given.pop("retry_on", None) or ()),
+        dont_retry_on=tuple(given.pop("dont_retry_on", None) or ()),
+    )
+    known = TaskOptions.__dataclass_fields__
+    unknown = sorted(set(given) - set(known) | ({"retry"} & set(given)))
+    if unknown:
+        raise TypeError(f"task {name}: unknown option {', '.join(unknown)}")
+    check.check_seconds("timeout", given.get("timeout"), above_zero=True)
+    check.check_seconds("soft_timeout", given.get("soft_timeout"), above_zero=True)
+    check.check_seconds("result_ttl", given.get("result_ttl"))
+    if given.get("queue") is not None:
+        check.check_name("queue", given["queue"], longest=100)
+    if given.get("transactional") and check.is_coroutine(function):
+        raise ConfigurationError(
+            f"task {name}: transactional=True needs a plain function: Django's transactions do not"
+            " work in coroutines"
+        )
+    return name, TaskOptions(**given, retry=policy)

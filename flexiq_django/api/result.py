@@ -1,0 +1,231 @@
+"""The handle of a job."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from flexiq_django.api.twins import async_twin
+from flexiq_django.core.errors import parse_error, summarise_error
+from flexiq_django.core.payload import decode_notes, decode_result
+from flexiq_django.core.records import JobRecord
+from flexiq_django.core.status import TERMINAL, JobStatus
+from flexiq_django.exceptions import (
+    InvalidOptionError,
+    JobFailure,
+    JobNotFoundError,
+    MaxRetriesExceededError,
+    TaskCancelledError,
+    TaskFailedError,
+)
+from flexiq_django.store import inspect
+
+if TYPE_CHECKING:
+    from flexiq_django.api.queue import Queue
+
+_FAILURES: dict[str, type[JobFailure]] = {
+    JobStatus.DEAD: MaxRetriesExceededError,
+    JobStatus.FAILED: TaskFailedError,
+    JobStatus.CANCELLED: TaskCancelledError,
+}
+_POLL_GROWTH = 1.5
+
+#: The keys of ``to_dict()``; each is also an attribute of the handle.
+FIELDS = (
+    "id",
+    "queue",
+    "task_name",
+    "status",
+    "priority",
+    "progress",
+    "retry_count",
+    "max_retries",
+    "created_at",
+    "scheduled_at",
+    "started_at",
+    "completed_at",
+    "error",
+    "timeout_ms",
+    "unique_key",
+    "metadata",
+    "notes",
+    "namespace",
+    "enqueued_by",
+)
+
+
+class JobResult:
+    """A job as it stood when it was last read. Times (``*_at``) are Unix milliseconds.
+
+    The first look reads the job; ``refresh()`` reads it again.
+    """
+
+    def __init__(self, queue: Queue, job_id: UUID, record: JobRecord | None = None) -> None:
+        self._queue = queue
+        self._id = job_id
+        self._record = record
+
+    def __repr__(self) -> str:
+        status = self._record.status if self._record else "not read yet"
+        return f"<JobResult id={self._id} status={status}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobResult) and other._id == self._id
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    # --- the job as last read ---------------------------------------------------------------------
+
+    @property
+    def record(self) -> JobRecord:
+        """The job as last read. Raises ``JobNotFoundError`` if it was never there or is gone."""
+        if self._record is None:
+            self.refresh()
+        if self._record is None:
+            raise JobNotFoundError(f"there is no job {self._id} in {self._queue!r}")
+        return self._record
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return str(self._id)
+
+    @property
+    def status(self) -> str:
+        """One of the values of ``JobStatus``."""
+        return self.record.status
+
+    @property
+    def error(self) -> str | None:
+        """What the job failed with, as stored: JSON with traceback, or plain text."""
+        return self.record.error
+
+    @property
+    def notes(self) -> dict[str, Any] | None:
+        """The notes given at enqueue."""
+        return decode_notes(self.record.notes)
+
+    @property
+    def enqueued_by(self) -> str | None:
+        """The user the job was submitted for."""
+        return self.record.user_id
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """Every failed attempt, oldest first; read now."""
+        return self._queue.job_errors(self.id)
+
+    @property
+    def dependencies(self) -> list[str]:
+        """Ids of the jobs this one waits or waited for; read now."""
+        return self._related(upwards=True)
+
+    @property
+    def dependents(self) -> list[str]:
+        """Ids of the jobs that wait or waited for this one; read now."""
+        return self._related(upwards=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in JobRecord._fields:
+            raise AttributeError(f"JobResult has no attribute {name!r}")
+        return _plain(getattr(self.record, name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The job read anew, as plain values. ``error`` is one line, ``notes`` the stored text."""
+        self.refresh()
+        record = self.record
+        values = {name: _plain(getattr(record, name, None)) for name in FIELDS}
+        return {
+            **values,
+            "error": summarise_error(record.error),
+            "enqueued_by": record.user_id,
+        }
+
+    def refresh(self) -> None:
+        """Read the job again. If it is gone, what was read before stays."""
+        record = inspect.get(self._queue.scope, self._id)
+        if record is not None:
+            self._record = record
+
+    # --- its result -------------------------------------------------------------------------------
+
+    def result(
+        self, timeout: float = 30.0, poll_interval: float = 0.05, max_poll_interval: float = 0.5
+    ) -> Any:
+        """What the task returned; waits up to ``timeout`` seconds for the end of the job.
+
+        Raises ``TimeoutError`` if it has not ended by then, ``MaxRetriesExceededError`` if it is dead,
+        ``TaskCancelledError`` if it was cancelled, ``JobNotFoundError`` if it is gone.
+        """
+        deadline = _deadline(timeout)
+        interval = poll_interval
+        while not self._has_ended():
+            _pause_before(deadline, timeout, self.id)
+            time.sleep(min(interval, max(0.0, deadline - time.monotonic())))
+            interval = min(interval * _POLL_GROWTH, max_poll_interval)
+        return self._outcome()
+
+    async def aresult(
+        self, timeout: float = 30.0, poll_interval: float = 0.05, max_poll_interval: float = 0.5
+    ) -> Any:
+        """Async twin of :meth:`result`."""
+        deadline = _deadline(timeout)
+        interval = poll_interval
+        while not await async_twin(self._has_ended)():
+            _pause_before(deadline, timeout, self.id)
+            await asyncio.sleep(min(interval, max(0.0, deadline - time.monotonic())))
+            interval = min(interval * _POLL_GROWTH, max_poll_interval)
+        return await async_twin(self._outcome)()
+
+    arefresh = async_twin(refresh)
+    ato_dict = async_twin(to_dict)
+
+    def _has_ended(self) -> bool:
+        self.refresh()
+        return JobStatus(self.record.status) in TERMINAL
+
+    def _outcome(self) -> Any:
+        record = self.record
+        failure = _FAILURES.get(record.status)
+        if failure is None:
+            text = inspect.get_result(self._queue.scope, self._id)
+            return None if text is None else decode_result(text)
+        parsed = parse_error(record.error)
+        raise failure(
+            f"job {self.id} is {record.status}: {summarise_error(record.error) or 'no error'}",
+            job_id=self.id,
+            errtype=parsed.errtype,
+            traceback=list(parsed.traceback),
+            raw_error=record.error,
+        )
+
+    def _related(self, *, upwards: bool) -> list[str]:
+        return [str(key) for key in inspect.related(self._queue.scope, self._id, upwards=upwards)]
+
+
+def to_ms(moment: datetime | None) -> int | None:
+    """Unix milliseconds, as every time is reported."""
+    return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return to_ms(value)
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _deadline(timeout: float) -> float:
+    if not timeout > 0:
+        raise InvalidOptionError(f"timeout is {timeout!r}; allowed is a number of seconds above 0")
+    return time.monotonic() + timeout
+
+
+def _pause_before(deadline: float, timeout: float, job_id: str) -> None:
+    if time.monotonic() >= deadline:
+        raise TimeoutError(f"job {job_id} did not end within {timeout:g} s")

@@ -1,0 +1,27 @@
+"""The app: find task modules, register system checks."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+
+class FlexiqConfig(AppConfig):
+    """``INSTALLED_APPS = [..., "flexiq_django"]``."""
+
+    name = "flexiq_django"
+    label = "flexiq_django"
+    verbose_name = _("Background jobs")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Import the task module of every app. Starts no thread and touches no database."""
+        from flexiq_django import checks  # noqa: F401 - registers itself
+        from flexiq_django.conf import find_problems, get_settings
+
+        # A wrong setting is reported by the system checks, with its name, rather than here.
+        from django.conf import settings
+
+        if not find_problems(getattr(settings, "FLEXIQ", {})):
+            autodiscover_modules(get_settings().AUTODISCOVER_MODULE)

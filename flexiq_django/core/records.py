@@ -1,0 +1,147 @@
+"""Values that travel between the rooms: plain, immutable, safe to hand to another thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewJob:
+    """A job about to be stored. Times are milliseconds; ``delay_ms`` counts from the insert."""
+
+    id: UUID
+    queue: str
+    task_name: str
+    payload: str
+    max_retries: int
+    priority: int = 0
+    delay_ms: int = 0
+    run_at: datetime | None = None
+    timeout_ms: int | None = None
+    expires_ms: int | None = None
+    result_ttl_ms: int | None = None
+    unique_key: str | None = None
+    metadata: str | None = None
+    notes: str | None = None
+    origin: str = "task"
+    schedule: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    deployment_id: str | None = None
+    trace_id: str | None = None
+    parents: tuple[UUID, ...] = ()
+    allow_parent_failure: bool = False
+
+
+class ClaimedJob(NamedTuple):
+    """A job one attempt owns while its lease lasts. ``(id, token)`` proves the ownership.
+
+    A tuple rather than a dataclass: a worker builds thousands of them a second.
+    """
+
+    id: UUID
+    queue: str
+    task_name: str
+    payload: str
+    attempt: int
+    retry_count: int
+    max_retries: int
+    timeout_ms: int | None
+    deployment_id: str | None
+    metadata: str | None
+    is_expired: bool
+    token: int
+    lane: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settlement:
+    """What to write at the end of an attempt. ``wait_ms`` is the time until the retry.
+
+    ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes neither.
+    """
+
+    job_id: UUID
+    token: int
+    status: str
+    task_name: str
+    lane: str
+    result: str | None = None
+    error: str | None = None
+    attempt_error: str | None = None
+    retry_count: int = 0
+    wait_ms: int = 0
+    duration_ms: float | None = None
+    succeeded: bool = False
+
+
+class JobRecord(NamedTuple):
+    """A stored job as it stood when it was read. Times are aware datetimes."""
+
+    id: UUID
+    namespace: str
+    queue: str
+    task_name: str
+    status: str
+    priority: int
+    progress: int | None
+    retry_count: int
+    max_retries: int
+    attempt: int
+    created_at: datetime
+    scheduled_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    error: str | None
+    timeout_ms: int | None
+    unique_key: str | None
+    metadata: str | None
+    notes: str | None
+    worker_id: str | None
+    cancel_requested_at: datetime | None
+    session_id: str | None
+    user_id: str | None
+    deployment_id: str | None
+    trace_id: str | None
+    origin: str
+    schedule: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveWorker:
+    """One worker process as it last reported."""
+
+    id: str
+    namespace: str
+    hostname: str
+    pid: int
+    queues: tuple[str, ...] | None
+    executor: str
+    concurrency: int
+    deployment_id: str | None
+    version: str
+    state: str
+    clock_skew_ms: int
+    started_at: datetime
+    heartbeat_at: datetime
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """One page of a listing. ``next_cursor`` is ``None`` on the last page."""
+
+    items: list[Row]
+    next_cursor: str | None
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)

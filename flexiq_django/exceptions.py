@@ -1,0 +1,152 @@
+"""Every error flexiq_django raises, in one tree.
+
+Faults end in ``Error``. Names without that ending steer control flow inside a task: a task raises
+them to say what should happen next. The first sentence of a docstring is the default message.
+"""
+
+from __future__ import annotations
+
+
+class FlexiQError(Exception):
+    """Something went wrong in flexiq_django."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self._default_message())
+
+    @classmethod
+    def _default_message(cls) -> str:
+        return (cls.__doc__ or cls.__name__).strip().split("\n\n")[0]
+
+
+# --- bad input, raised before anything is written -------------------------------------------------
+
+
+class InvalidOptionError(FlexiQError, ValueError):
+    """An option has a value that is not allowed."""
+
+
+class NotesValidationError(InvalidOptionError):
+    """The notes break one of the rules for notes."""
+
+
+class InvalidScheduleError(FlexiQError, ValueError):
+    """The schedule cannot be understood or never fires."""
+
+
+class UnknownStatusError(InvalidOptionError):
+    """The status is not one of the known job statuses."""
+
+
+class SerializationError(FlexiQError, ValueError):
+    """A value cannot be stored as JSON and read back unchanged."""
+
+
+class InvalidArgumentsError(FlexiQError, TypeError):
+    """The task cannot be called with these arguments."""
+
+
+class PayloadTooLargeError(SerializationError):
+    """The encoded arguments or result are larger than MAX_PAYLOAD_BYTES."""
+
+
+class DependencyError(FlexiQError, RuntimeError):
+    """A job in depends_on is unknown, has failed, or belongs to another namespace."""
+
+
+class ConfigurationError(FlexiQError, ValueError):
+    """The FLEXIQ setting or the code that declares tasks is wrong."""
+
+
+class UnknownTaskError(FlexiQError, LookupError):
+    """No task of this name is registered in this process."""
+
+
+class TaskRevokedError(FlexiQError):
+    """The task is revoked: new jobs of it are refused until unrevoke_task()."""
+
+
+class JobNotActiveError(FlexiQError, RuntimeError):
+    """There is no such job in this namespace, or it has ended."""
+
+
+# --- what happened to a job, raised by JobResult.result() -------------------------------------------
+
+
+class JobFailure(FlexiQError):  # noqa: N818 - a family name; the members end in Error
+    """The job ended without a result.
+
+    Attributes: ``job_id``; ``errtype`` (class name of the exception in the task, or ``None``);
+    ``traceback`` (list of lines); ``raw_error`` (the stored text).
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        job_id: str = "",
+        errtype: str | None = None,
+        traceback: list[str] | None = None,
+        raw_error: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+        self.errtype = errtype
+        self.traceback = traceback or []
+        self.raw_error = raw_error
+
+
+class TaskFailedError(JobFailure):
+    """The job failed."""
+
+
+class MaxRetriesExceededError(JobFailure):
+    """The job failed on every attempt it had and is dead."""
+
+
+class TaskCancelledError(JobFailure):
+    """The job was cancelled.
+
+    Inside a task, ``current_job.check_cancelled()`` raises it; a task may also raise it itself to
+    end its job as cancelled.
+    """
+
+
+class JobNotFoundError(FlexiQError, KeyError):
+    """There is no such job in this namespace."""
+
+    def __str__(self) -> str:  # KeyError would print the repr
+        return str(self.args[0])
+
+
+# --- time limits ----------------------------------------------------------------------------------
+
+
+class TaskTimeoutError(FlexiQError, TimeoutError):
+    """The attempt ran longer than its timeout."""
+
+
+class SoftTimeoutError(TaskTimeoutError):
+    """The attempt ran longer than its soft timeout; raised by current_job.check_timeout()."""
+
+
+# --- control flow: a task raises these ------------------------------------------------------------
+
+
+class Permanent(FlexiQError):  # noqa: N818 - control flow, not a fault
+    """The task cannot succeed however often it is tried: no retry."""
+
+
+class RateLimited(FlexiQError):  # noqa: N818 - control flow, not a fault
+    """A service the task depends on asks to slow down: retry after ``retry_after`` seconds."""
+
+    def __init__(self, retry_after: float, message: str | None = None) -> None:
+        if not 0 <= retry_after < float("inf"):
+            raise InvalidOptionError(
+                f"retry_after is {retry_after!r}; allowed is a number of seconds, 0 or more"
+            )
+        super().__init__(message)
+        self.retry_after = float(retry_after)
+
+
+class LeaseLost(FlexiQError):  # noqa: N818 - control flow, not a fault
+    """This attempt no longer owns its job: nothing it writes is kept."""

@@ -1,0 +1,1 @@
+"""Each command is a thin surface: it reads its options, calls one thing, and reports."""

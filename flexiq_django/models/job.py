@@ -1,0 +1,264 @@
+"""Jobs, the archive they end in, and what they wait for.
+
+How the hot columns work (measurements in ``docs/architecture.md``):
+
+========================  ==========================================================================
+column                    set exactly while
+========================  ==========================================================================
+``ready_lane``            the job can be claimed now; names the lane it waits in (``core/lanes.py``)
+``promote_at``            the job is pending but due later; the time it becomes ready
+``lease_at``              the job is running; the time its worker loses it unless renewed
+``completed_at``          the job has ended
+``active_key``            the job has not ended and carries a unique key (its hash)
+``purge_at``              the job has ended and carries a lifetime of its own
+========================  ==========================================================================
+
+Every hot index holds only the rows whose column is set, so a claim never reads what it cannot claim:
+jobs that wait for a parent are in none of them. ``rank`` is minus ``priority``: MariaDB before 10.8
+ignores a descending index, so everything sorts ascending.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from flexiq_django.core.status import TERMINAL, JobStatus
+from flexiq_django.models.fields import (
+    NameField,
+    SparseIndex,
+    SparseUniqueConstraint,
+    UtcDateTimeField,
+)
+
+STATUS_CHOICES = [
+    (JobStatus.PENDING.value, _("pending")),
+    (JobStatus.RUNNING.value, _("running")),
+    (JobStatus.PAUSED.value, _("paused")),
+    (JobStatus.COMPLETE.value, _("complete")),
+    (JobStatus.FAILED.value, _("failed")),
+    (JobStatus.DEAD.value, _("dead")),
+    (JobStatus.CANCELLED.value, _("cancelled")),
+]
+
+ORIGIN_CHOICES = [
+    ("task", _("task")),
+    ("periodic", _("schedule")),
+    ("django_task", _("Django task")),
+]
+
+
+class BaseJob(models.Model):
+    """What a job is and how it ended: the columns that the archive keeps."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    namespace = NameField(max_length=100)
+    queue = NameField(max_length=100)
+    task_name = NameField(_("task"), max_length=200)
+    status = models.CharField(max_length=10, choices=STATUS_CHOICES)
+    priority = models.IntegerField(default=0, help_text=_("Larger runs first."))
+    payload = models.TextField(_("arguments"), help_text=_("Encoded call arguments (JSON)."))
+    result = models.TextField(null=True, help_text=_("Encoded return value (JSON)."))
+    error = models.TextField(null=True, help_text=_("What the last attempt failed with."))
+    progress = models.PositiveSmallIntegerField(null=True, help_text=_("0 to 100."))
+    created_at = UtcDateTimeField(_("created"))
+    scheduled_at = UtcDateTimeField(_("due"))
+    started_at = UtcDateTimeField(_("started"), null=True)
+    completed_at = UtcDateTimeField(_("ended"), null=True)
+    updated_at = UtcDateTimeField(_("last change"))
+    attempt = models.PositiveIntegerField(
+        default=0, help_text=_("How many times the job has been claimed.")
+    )
+    retry_count = models.PositiveIntegerField(
+        default=0, help_text=_("How many attempts of the budget are used.")
+    )
+    max_retries = models.PositiveIntegerField(
+        help_text=_("Attempts allowed after the first failed one.")
+    )
+    timeout_ms = models.PositiveBigIntegerField(
+        null=True, help_text=_("Longest time one attempt may take, in milliseconds.")
+    )
+    result_ttl_ms = models.PositiveBigIntegerField(
+        null=True, help_text=_("The job is deleted this long after its end, in milliseconds.")
+    )
+    purge_at = UtcDateTimeField(null=True)
+    unique_key = models.CharField(max_length=255, null=True)
+    metadata = models.TextField(null=True)
+    notes = models.TextField(null=True)
+    worker_id = NameField(
+        _("worker"), max_length=150, null=True, help_text=_("The last worker that claimed the job.")
+    )
+    cancel_requested_at = UtcDateTimeField(_("cancel requested"), null=True)
+    pause_reason = models.TextField(null=True)
+    origin = models.CharField(max_length=12, choices=ORIGIN_CHOICES, default="task")
+    schedule = NameField(max_length=200, null=True, help_text=_("The schedule that fired the job."))
+    session_id = NameField(max_length=200, null=True)
+    user_id = NameField(max_length=200, null=True)
+    deployment_id = NameField(max_length=100, null=True)
+    trace_id = NameField(max_length=200, null=True)
+    attempt_id = NameField(max_length=200, null=True)
+    trial_id = NameField(max_length=200, null=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.task_name} {self.id}"
+
+
+class Job(BaseJob):
+    """One stored call of a task, until it is archived."""
+
+    ready_lane = NameField(max_length=402, null=True)
+    rank = models.GeneratedField(
+        expression=F("priority") * -1,
+        output_field=models.IntegerField(),
+        db_persist=True,
+    )
+    promote_at = UtcDateTimeField(null=True)
+    lease_at = UtcDateTimeField(null=True)
+    token = models.BigIntegerField(
+        null=True,
+        help_text=_(
+            "Minted by each claim; whatever an attempt writes must name it. Kept after the end, so "
+            "that a settle whose answer was lost can be repeated."
+        ),
+    )
+    expires_at = UtcDateTimeField(null=True, help_text=_("Too late to start; empty once ended."))
+    active_key = models.CharField(max_length=64, null=True)
+
+    class Meta:
+        db_table = "flexiq_jobs"
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        default_permissions = ("view",)
+        indexes = [
+            SparseIndex(
+                name="flexiq_jobs_claim",
+                fields=["namespace", "ready_lane", "rank", "scheduled_at", "id"],
+                present="ready_lane",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_promote", fields=["namespace", "promote_at"], present="promote_at"
+            ),
+            SparseIndex(
+                name="flexiq_jobs_lease",
+                fields=["lease_at", "namespace", "queue", "task_name"],
+                present="lease_at",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_ended",
+                fields=["namespace", "completed_at"],
+                present="completed_at",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_expires", fields=["namespace", "expires_at"], present="expires_at"
+            ),
+            SparseIndex(
+                name="flexiq_jobs_purge", fields=["namespace", "purge_at"], present="purge_at"
+            ),
+        ]
+        constraints = [
+            SparseUniqueConstraint(
+                name="flexiq_jobs_active_key",
+                fields=["namespace", "active_key"],
+                present="active_key",
+            ),
+            models.CheckConstraint(
+                name="flexiq_jobs_status",
+                condition=Q(status__in=[status.value for status in JobStatus]),
+            ),
+            models.CheckConstraint(
+                name="flexiq_jobs_waiting",
+                condition=Q(status=JobStatus.PENDING.value)
+                | Q(ready_lane__isnull=True, promote_at__isnull=True),
+            ),
+            models.CheckConstraint(
+                name="flexiq_jobs_one_wait",
+                condition=Q(ready_lane__isnull=True) | Q(promote_at__isnull=True),
+            ),
+            models.CheckConstraint(
+                name="flexiq_jobs_leased",
+                condition=Q(status=JobStatus.RUNNING.value, lease_at__isnull=False)
+                | (~Q(status=JobStatus.RUNNING.value) & Q(lease_at__isnull=True)),
+            ),
+            models.CheckConstraint(
+                name="flexiq_jobs_terminal",
+                condition=Q(
+                    status__in=sorted(status.value for status in TERMINAL),
+                    completed_at__isnull=False,
+                    active_key__isnull=True,
+                )
+                | (
+                    ~Q(status__in=sorted(status.value for status in TERMINAL))
+                    & Q(completed_at__isnull=True)
+                ),
+            ),
+            models.CheckConstraint(
+                name="flexiq_jobs_progress",
+                condition=Q(progress__isnull=True) | Q(progress__lte=100),
+            ),
+        ]
+
+
+class ArchivedJob(BaseJob):
+    """A job that has ended and been moved out of the hot table."""
+
+    archived_at = UtcDateTimeField()
+
+    class Meta:
+        db_table = "flexiq_archived_jobs"
+        verbose_name = _("archived job")
+        verbose_name_plural = _("archived jobs")
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(
+                name="flexiq_archived_ended", fields=["namespace", "completed_at", "id"]
+            ),
+            SparseIndex(
+                name="flexiq_archived_purge", fields=["namespace", "purge_at"], present="purge_at"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="flexiq_archived_status",
+                condition=Q(
+                    status__in=sorted(status.value for status in TERMINAL),
+                    completed_at__isnull=False,
+                ),
+            ),
+        ]
+
+
+class JobDependency(models.Model):
+    """``job`` may start only after ``parent`` has ended.
+
+    No foreign keys: a parent may move to the archive while the edge stays, and the hot path must not
+    pay for their checks. ``store`` deletes the edges together with the job.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    namespace = NameField(max_length=100)
+    job_id = models.UUIDField()
+    parent_id = models.UUIDField()
+    is_open = models.BooleanField(help_text=_("The parent has not ended yet."))
+    allow_failure = models.BooleanField(
+        default=False, help_text=_("Run the job even if the parent fails or is cancelled.")
+    )
+
+    class Meta:
+        db_table = "flexiq_job_dependencies"
+        verbose_name = _("job dependency")
+        verbose_name_plural = _("job dependencies")
+        default_permissions = ()
+        indexes = [models.Index(name="flexiq_deps_parent", fields=["parent_id", "is_open"])]
+        constraints = [
+            models.UniqueConstraint(name="flexiq_deps_edge", fields=["job_id", "parent_id"]),
+            models.CheckConstraint(
+                name="flexiq_deps_not_self", condition=~Q(job_id=F("parent_id"))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} after {self.parent_id}"

@@ -1,0 +1,1 @@
+"""Tick: what happens because time passed, under one elected leader per namespace."""

@@ -1,0 +1,134 @@
+"""The chores: promote, fire schedules, reap, expire, sweep."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from flexiq_django.core.cron import CronSchedule
+from flexiq_django.core.misfire import MisfirePolicy, plan_firing
+from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
+from flexiq_django.exceptions import FlexiQError
+from flexiq_django.store import dependencies, promote, retention, schedules, settle, workers
+from flexiq_django.store.schedules import ScheduleRow
+from flexiq_django.store.scope import Scope
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks for due jobs when none is known to be due sooner.
+PROMOTE_SECONDS = 2.0
+#: Seconds between two looks at the schedules when none is known to be due sooner.
+SCHEDULE_SECONDS = 10.0
+#: Seconds between two looks for leases that ran out.
+REAP_SECONDS = 5.0
+#: Seconds between two looks for jobs that outlived their own lifetime, and for lost dependents.
+SWEEP_SECONDS = 20.0
+
+Call = Callable[[Callable[[], Any]], Any]
+Enqueued = Callable[[int], None]
+
+
+def promote_due(scope: Scope, call: Call, on_ready: Enqueued) -> float:
+    """Make due jobs ready; rest until the next is due."""
+    moved, wait = call(lambda: promote.promote_due(scope))
+    if moved:
+        on_ready(moved)
+    return PROMOTE_SECONDS if wait is None else min(PROMOTE_SECONDS, wait)
+
+
+def expire(scope: Scope, call: Call) -> float:
+    """Cancel pending jobs that are too late to start."""
+    cancelled = call(lambda: promote.cancel_expired(scope))
+    return 0.0 if cancelled else REAP_SECONDS
+
+
+def reap(
+    scope: Scope,
+    call: Call,
+    decide: Callable[[ClaimedJob], Settlement],
+    on_settled: Callable[[Sequence[Settlement]], None],
+) -> float:
+    """Take back jobs whose lease ran out: pending again, or dead when the budget is spent."""
+    settlements, outcome = call(lambda: settle.reap(scope, decide))
+    for each in settlements:
+        logger.warning(
+            "lease of job %s (%s) ran out; now %s", each.job_id, each.task_name, each.status
+        )
+    on_settled(settlements)
+    return 0.0 if outcome.settled else REAP_SECONDS
+
+
+def sweep_outlived(scope: Scope, call: Call) -> float:
+    """Delete jobs and dead letters that outlived their own ``result_ttl``."""
+    return 0.05 if call(lambda: retention.purge_outlived(scope)) else SWEEP_SECONDS
+
+
+def forget_workers(scope: Scope, call: Call) -> float:
+    """Delete the rows of workers that have been gone for an hour."""
+    call(lambda: workers.remove_gone(scope))
+    return 600.0
+
+
+class DependencyNet:
+    """Finds dependents whose parent ended in the instant between their commit and their re-check."""
+
+    def __init__(self, scope: Scope, call: Call) -> None:
+        self._scope, self._call, self._after = scope, call, 0
+
+    def run(self) -> float:
+        """Walk on over the open edges."""
+        self._after, _ = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
+        return 1.0 if self._after else SWEEP_SECONDS
+
+
+class Periodic:
+    """Fires the schedules that are due."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        call: Call,
+        build: Callable[[ScheduleRow, Sequence[datetime]], list[NewJob]],
+        on_ready: Enqueued,
+    ) -> None:
+        self._scope, self._call, self._build, self._on_ready = scope, call, build, on_ready
+
+    def run(self) -> float:
+        """Fire what is due; rest until the next run."""
+        ready, now, wait = self._call(lambda: schedules.due(self._scope))
+        failed = False
+        for row in ready:
+            try:
+                self._fire(row, now)
+            except FlexiQError as error:  # one bad row must not stop the others
+                failed = True
+                logger.error("schedule %s cannot fire: %s", row.name, error)
+        if ready:
+            return 1.0 if failed else 0.0
+        return SCHEDULE_SECONDS if wait is None else min(SCHEDULE_SECONDS, wait)
+
+    def _fire(self, row: ScheduleRow, now: datetime) -> None:
+        plan = plan_firing(
+            CronSchedule(expression=row.cron, timezone=row.timezone),
+            due=row.next_run_at,
+            now=now,
+            policy=MisfirePolicy(row.misfire_policy),
+            window=timedelta(milliseconds=row.misfire_window_ms),
+        )
+        jobs = self._build(row, plan.occurrences)
+        fired = self._call(
+            lambda: schedules.fire(
+                self._scope,
+                row,
+                jobs=jobs,
+                last_run_at=plan.occurrences[-1] if plan.occurrences else None,
+                next_run_at=plan.next_run,
+                missed=plan.missed,
+            )
+        )
+        if fired:
+            self._on_ready(len(fired))
+        if plan.missed:
+            logger.warning("schedule %s missed %s runs", row.name, plan.missed)

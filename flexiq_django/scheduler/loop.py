@@ -1,0 +1,86 @@
+"""Run the chores, each when it is due, on a thread and a connection of their own.
+
+A chore says how long it may rest. So a busy worker does them on time, and an idle one hardly ever asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flexiq_django.scheduler.leader import Leader
+
+logger = logging.getLogger(__name__)
+
+#: Seconds until a chore that failed is tried again.
+_AFTER_ERROR = 5.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Chore:
+    """A thing to do now and then. ``run`` returns the seconds it may rest.
+
+    ``by_leader`` chores run in one process of the namespace, the others in every worker. A chore that
+    ``is_nudged`` also runs when new work has been seen.
+    """
+
+    name: str
+    run: Callable[[], float]
+    by_leader: bool = True
+    is_nudged: bool = False
+    due: float = 0.0
+
+
+class ChoreLoop:
+    """The thread that runs the chores until it is told to stop."""
+
+    def __init__(self, leader: Leader, chores: Sequence[Chore]) -> None:
+        self._leader = leader
+        self._chores = chores
+        self._wake = threading.Event()
+        self._stop = False
+        self._thread = threading.Thread(target=self._run, name="flexiq-chores", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """There may be something to do sooner than the chores expected."""
+        self._wake.set()
+
+    def stop(self, timeout: float) -> None:
+        """End after the chore at hand, within ``timeout`` seconds, and give up leadership."""
+        self._stop = True
+        self._wake.set()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop:
+                rest = self.tick(time.monotonic())
+                if self._wake.wait(rest):
+                    self._wake.clear()
+                    for chore in self._chores:
+                        if chore.is_nudged:
+                            chore.due = 0.0
+        finally:
+            self._leader.resign()
+
+    def tick(self, now: float) -> float:
+        """Run every chore that is due at ``now`` (monotonic seconds); the seconds to rest."""
+        is_leader = self._leader.hold(now)
+        for chore in self._chores:
+            if self._stop or chore.due > now or (chore.by_leader and not is_leader):
+                continue
+            try:
+                rest = chore.run()
+            except Exception:
+                logger.exception("chore %s failed; next try in %s s", chore.name, _AFTER_ERROR)
+                rest = _AFTER_ERROR
+            chore.due = time.monotonic() + rest
+        mine = [chore.due for chore in self._chores if is_leader or not chore.by_leader]
+        return max(0.0, min([self._leader.due, *mine]) - time.monotonic())

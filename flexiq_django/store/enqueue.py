@@ -1,0 +1,195 @@
+"""Store jobs, in the caller's own transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from flexiq_django.core.lanes import lane_name
+from flexiq_django.core.records import NewJob
+from flexiq_django.models.fields import to_naive_text
+from flexiq_django.store import dependencies
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import JOBS, Database
+
+#: How often a keyed insert is tried while other jobs take and free the key under its hands.
+_KEY_ATTEMPTS = 20
+
+_COLUMNS = {
+    "id": "id",
+    "queue": "text",
+    "task_name": "text",
+    "payload": "text",
+    "max_retries": "int",
+    "priority": "int",
+    "lane": "text",
+    "waits": "int",
+    "delay_ms": "big",
+    "due": "moment",
+    "timeout_ms": "big",
+    "expires_ms": "big",
+    "result_ttl_ms": "big",
+    "unique_key": "text",
+    "active_key": "text",
+    "metadata": "text",
+    "notes": "text",
+    "origin": "text",
+    "schedule": "text",
+    "session_id": "text",
+    "user_id": "text",
+    "deployment_id": "text",
+    "trace_id": "text",
+}
+
+_COPIED = (
+    "id",
+    "queue",
+    "task_name",
+    "payload",
+    "max_retries",
+    "priority",
+    "timeout_ms",
+    "result_ttl_ms",
+    "unique_key",
+    "active_key",
+    "metadata",
+    "notes",
+    "origin",
+    "schedule",
+    "session_id",
+    "user_id",
+    "deployment_id",
+    "trace_id",
+)
+
+
+def insert_jobs(scope: Scope, jobs: Sequence[NewJob]) -> list[UUID]:
+    """Store jobs; the id that now stands for each of them, in order.
+
+    For a job whose ``unique_key`` is held by a job that has not ended (or by an earlier one of the
+    same call) that is the holder's id, and nothing of the new job is stored. Inside the caller's
+    transaction the rows exist exactly when the caller's do; a taken key never aborts it.
+
+    Raises ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
+    in another namespace.
+    """
+    database = open_database(scope)
+    parents = dependencies.open_parents(database, jobs)
+    plain = [job for job in jobs if job.unique_key is None]
+    keyed = [job for job in jobs if job.unique_key is not None]
+    if not keyed and not parents:
+        _insert(database, plain, parents)
+        return [job.id for job in jobs]
+    with database.transaction():
+        _insert(database, plain, parents)
+        stands_for = _insert_keyed(database, keyed, parents)
+        stored = [job for job in jobs if stands_for.get(job.id, job.id) == job.id]
+        dependencies.insert_edges(database, stored, parents)
+    return [stands_for.get(job.id, job.id) for job in jobs]
+
+
+def active_key(unique_key: str) -> str:
+    """What the unique index holds for a key: its hash, which no collation can fold."""
+    return hashlib.sha256(unique_key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _insert(database: Database, jobs: Sequence[NewJob], parents: dependencies.Parents) -> None:
+    database.insert_rows(JOBS, _values(database), _COLUMNS, _rows(database, jobs, parents))
+
+
+def _insert_keyed(
+    database: Database, jobs: Sequence[NewJob], parents: dependencies.Parents
+) -> dict[UUID, UUID]:
+    """Insert jobs that carry a unique key; for each job the id of the holder of its key."""
+    first: dict[str, NewJob] = {}
+    for job in jobs:
+        first.setdefault(active_key(job.unique_key or ""), job)
+    holders: dict[str, UUID] = {}
+    # Keys in one order everywhere, so that two bulk calls with the same keys cannot deadlock.
+    missing = dict(sorted(first.items()))
+    for _ in range(_KEY_ATTEMPTS):
+        if not missing:
+            break
+        inserted = database.insert_unless_active(
+            _values(database), _COLUMNS, _rows(database, list(missing.values()), parents)
+        )
+        for key, job in list(missing.items()):
+            holder = job.id if job.id in inserted else database.active_holder(key)
+            if holder is not None:  # else the holder ended in between: the key is free again
+                holders[key] = holder
+                del missing[key]
+    else:
+        raise RuntimeError(
+            f"unique_key {next(iter(missing.values())).unique_key!r}: another job holds the key but"
+            " this transaction cannot see it. Enqueue outside the transaction, or use the READ"
+            " COMMITTED isolation level."
+        )
+    return {job.id: holders[active_key(job.unique_key or "")] for job in jobs}
+
+
+def _values(database: Database) -> Mapping[str, str]:
+    due = f"COALESCE(b.due, {database.plus_ms('{now}', 'b.delay_ms')}, {{now}})"
+    ready = f"(b.waits IS NULL AND {due} <= {{now}})"
+    later = f"(b.waits IS NULL AND {due} > {{now}})"
+    return {
+        **{name: f"b.{name}" for name in _COPIED},
+        "namespace": "%(namespace)s",
+        "status": "'pending'",
+        "attempt": "0",
+        "retry_count": "0",
+        "created_at": "{now}",
+        "updated_at": "{now}",
+        "scheduled_at": due,
+        "ready_lane": f"CASE WHEN {ready} THEN b.lane END",
+        "promote_at": f"CASE WHEN {later} THEN {due} END",
+        "expires_at": database.plus_ms("{now}", "b.expires_ms"),
+    }
+
+
+def _rows(
+    database: Database, jobs: Sequence[NewJob], parents: dependencies.Parents
+) -> list[dict[str, Any]]:
+    rows = []
+    for job in jobs:
+        row: dict[str, Any] = {
+            "id": database.id_text(job.id),
+            "queue": job.queue,
+            "task_name": job.task_name,
+            "payload": job.payload,
+            "max_retries": job.max_retries,
+            "priority": job.priority,
+            "lane": lane_name(job.queue, job.deployment_id),
+            "origin": job.origin,
+        }
+        if job.delay_ms:
+            row["delay_ms"] = job.delay_ms
+        if job.run_at is not None:
+            row["due"] = to_naive_text(job.run_at) + database.zone_suffix
+        if parents.get(job.id):
+            row["waits"] = 1
+        if job.unique_key is not None:
+            row["active_key"] = active_key(job.unique_key)
+        for name in _OPTIONAL:
+            value = getattr(job, name)
+            if value is not None:
+                row[name] = value
+        rows.append(row)
+    return rows
+
+
+_OPTIONAL = (
+    "timeout_ms",
+    "expires_ms",
+    "result_ttl_ms",
+    "unique_key",
+    "metadata",
+    "notes",
+    "schedule",
+    "session_id",
+    "user_id",
+    "deployment_id",
+    "trace_id",
+)

@@ -1,0 +1,82 @@
+"""What a running attempt notes down: progress and log lines, fenced like everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from flexiq_django.models import TaskLog
+from flexiq_django.store.ids import new_id
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import JOBS
+
+LOGS = TaskLog._meta.db_table
+_OWNED = (
+    "id = %(id)s AND token = %(token)s AND status = 'running' AND namespace = %(namespace)s"
+)
+
+
+def set_progress(scope: Scope, job_id: UUID, token: int, progress: int) -> bool:
+    """Note the progress (0 to 100) of an attempt. False, and nothing written, if it lost its job."""
+    database = open_database(scope)
+    return (
+        database.change(
+            f"UPDATE {JOBS} SET progress = %(progress)s, updated_at = {{now}} WHERE {_OWNED}",  # noqa: S608
+            {"id": database.id_text(job_id), "token": token, "progress": progress},
+        )
+        > 0
+    )
+
+
+def append_log(
+    scope: Scope,
+    job_id: UUID,
+    token: int,
+    *,
+    task_name: str,
+    level: str,
+    message: str,
+    extra: str | None,
+) -> bool:
+    """Append a log line of an attempt. False, and nothing written, if it lost its job."""
+    database = open_database(scope)
+    return (
+        database.change(
+            f"INSERT INTO {LOGS}"  # noqa: S608
+            " (id, namespace, job_id, task_name, level, message, extra, logged_at)"
+            " SELECT %(log_id)s, namespace, id, %(task_name)s, %(level)s, %(message)s, %(extra)s,"
+            f" {{now}} FROM {JOBS} WHERE {_OWNED}",
+            {
+                "id": database.id_text(job_id),
+                "token": token,
+                "log_id": database.id_text(new_id()),
+                "task_name": task_name,
+                "level": level,
+                "message": message,
+                "extra": extra,
+            },
+        )
+        > 0
+    )
+
+
+def look(scope: Scope, held: Iterable[tuple[UUID, int]]) -> dict[UUID, bool]:
+    """For each attempt, by (id, token), that still owns its job: whether it was asked to stop."""
+    database = open_database(scope)
+    sql = (
+        "SELECT j.id, j.cancel_requested_at"  # noqa: S608 - names are our own
+        f" FROM {database.rows_from_json('batch', {'id': 'id', 'token': 'big'})}"
+        f" JOIN {JOBS} AS j ON j.id = b.id WHERE j.token = b.token AND j.status = 'running'"
+    )
+    rows = [{"id": database.id_text(key), "token": token} for key, token in held]
+    return {
+        database.read_id(key): requested_at is not None
+        for batch in database.batches(rows)
+        for key, requested_at in database.fetch(sql, {"batch": batch})
+    }
+
+
+def can_look(scope: Scope) -> bool:
+    """Whether this thread's connection sees the present: inside a transaction it may see the past."""
+    return not open_database(scope).connection.in_atomic_block

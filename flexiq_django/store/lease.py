@@ -1,0 +1,91 @@
+"""Leases: the time-limited right to run a job. Renew it, give it back, find those that ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from flexiq_django.core.lanes import lane_name
+from flexiq_django.core.records import ClaimedJob
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import JOBS, Database
+
+_FENCE = "j.token = b.token AND j.status = 'running'"
+
+
+def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> set[UUID]:
+    """Extend the leases of jobs by (id, token) to ``lease_ms`` from now; the ids still owned.
+
+    A job that is missing from the answer belongs to somebody else, or has ended. A row that somebody
+    has locked is not waited for, as that would let the other leases run out: it counts as owned, and
+    the reaper, which skips locked rows too, cannot take it.
+    """
+    database = open_database(scope)
+    rows = _fences(database, held)
+    columns = {"id": "id", "token": "big"}
+    with database.transaction():
+        free = database.lock_free(rows)
+        owned = database.update_joined(
+            JOBS,
+            {
+                "lease_at": database.plus_ms("{now}", "%(lease_ms)s"),
+                "updated_at": "{now}",
+            },
+            columns,
+            [row for row in rows if free is None or row["id"] in free],
+            _FENCE,
+            {"lease_ms": lease_ms},
+        )
+    if len(owned) == len(rows):
+        return owned
+    source = database.rows_from_json("batch", columns)
+    sql = f"SELECT j.id FROM {source} JOIN {JOBS} AS j ON j.id = b.id WHERE {_FENCE}"  # noqa: S608
+    return owned | {
+        database.read_id(key)
+        for batch in database.batches(rows)
+        for (key,) in database.fetch(sql, {"batch": batch})
+    }
+
+
+def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
+    """Give back jobs whose body never began: ready again in their old place, attempt unchanged."""
+    database = open_database(scope)
+    rows = [
+        {"id": database.id_text(job.id), "token": job.token, "lane": job.lane} for job in jobs
+    ]
+    return database.update_joined(
+        JOBS,
+        {
+            "status": "'pending'",
+            "ready_lane": "b.lane",
+            "lease_at": "NULL",
+            "started_at": "NULL",
+            "worker_id": "NULL",
+            "token": "NULL",
+            "attempt": "j.attempt - 1",
+            "updated_at": "{now}",
+        },
+        {"id": "id", "token": "big", "lane": "text"},
+        rows,
+        _FENCE,
+    )
+
+
+def expired(database: Database, limit: int) -> list[ClaimedJob]:
+    """Running jobs whose lease is over, longest over first; locked where the database can."""
+    return [
+        ClaimedJob(
+            database.read_id(row[0]),
+            *row[1:10],
+            is_expired=False,
+            token=row[10],
+            lane=lane_name(row[1], row[8]),
+        )
+        for row in database.pick_expired_leases(limit)
+    ]
+
+
+def _fences(database: Database, held: Iterable[tuple[UUID, int]]) -> list[dict[str, Any]]:
+    return [{"id": database.id_text(key), "token": token} for key, token in sorted(held)]

@@ -1,0 +1,70 @@
+"""Make scheduled jobs ready when they are due, and cancel those that have expired."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from flexiq_django.core.lanes import SEPARATOR
+from flexiq_django.core.status import JobStatus
+from flexiq_django.store import dependencies
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import JOBS, Database
+
+
+def promote_due(scope: Scope) -> tuple[int, float | None]:
+    """Make due jobs ready; how many, and the seconds until the next one is due.
+
+    ``None`` when no further job is scheduled. Moves at most one batch: repeat at once when the wait is
+    0. Any number of processes may do it at the same time.
+    """
+    database = open_database(scope)
+    wait = _seconds_until_due(database)
+    if wait is None or wait > 0:
+        return 0, wait
+    moved = database.promote(_lane(database), database.batch_size)
+    return moved, _seconds_until_due(database)
+
+
+def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
+    """Cancel pending jobs that are too late to start, with their dependents; the ids cancelled."""
+    database = open_database(scope)
+    due = database.fetch(
+        f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
+        " AND expires_at <= {now} AND status = 'pending' ORDER BY expires_at LIMIT %(limit)s",
+        {"limit": limit},
+    )
+    if not due:
+        return []
+    with database.transaction():
+        cancelled = database.update_joined(
+            JOBS,
+            dependencies.cancel_assignments(database, error="'expired'"),
+            {"id": "id"},
+            [{"id": database.id_text(database.read_id(key))} for (key,) in due],
+            "j.status = 'pending' AND j.expires_at <= {now}",
+        )
+        fallen = dependencies.resolve(
+            database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value)
+        )
+    return sorted(cancelled) + fallen
+
+
+def _seconds_until_due(database: Database) -> float | None:
+    rows = database.fetch(
+        f"SELECT promote_at, {{now}} FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
+        " AND promote_at IS NOT NULL ORDER BY promote_at LIMIT 1"
+    )
+    if not rows:
+        return None
+    due, now = (database.read(moment) for moment in rows[0])
+    if not isinstance(due, datetime) or not isinstance(now, datetime):
+        return None
+    return max(0.0, (due - now).total_seconds())
+
+
+def _lane(database: Database) -> str:
+    """SQL for the lane of a row, as ``core.lanes.lane_name`` says it."""
+    joined = database.concat("queue", f"'{SEPARATOR}'", "deployment_id")
+    return f"CASE WHEN deployment_id IS NULL THEN queue ELSE {joined} END"

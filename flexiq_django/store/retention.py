@@ -1,0 +1,76 @@
+"""Delete what has outlived its own lifetime."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from flexiq_django.models import (
+    ArchivedJob,
+    DeadLetter,
+    Job,
+    JobDependency,
+    JobError,
+    ReplayHistory,
+    TaskLog,
+    TaskMetric,
+)
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import Database
+
+#: Everything that belongs to a job, and the column that names the job.
+CHILDREN = (
+    (JobError._meta.db_table, "job_id"),
+    (TaskLog._meta.db_table, "job_id"),
+    (TaskMetric._meta.db_table, "job_id"),
+    (JobDependency._meta.db_table, "job_id"),
+    (JobDependency._meta.db_table, "parent_id"),
+    (ReplayHistory._meta.db_table, "original_job_id"),
+)
+
+
+def purge_outlived(scope: Scope, *, limit: int | None = None) -> int:
+    """Delete up to ``limit`` ended jobs, and dead letters, whose own ``result_ttl`` has passed.
+
+    A job goes together with everything that belongs to it. Repeat until it returns 0.
+    """
+    database = open_database(scope)
+    size = limit or database.batch_size
+    removed = 0
+    for table in (Job._meta.db_table, ArchivedJob._meta.db_table):
+        with database.transaction():
+            outlived = [
+                database.read_id(key)
+                for (key,) in database.fetch(
+                    f"SELECT id FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
+                    " AND purge_at <= {now} AND completed_at IS NOT NULL"
+                    " ORDER BY purge_at LIMIT %(limit)s",
+                    {"limit": size},
+                )
+            ]
+            removed += delete_jobs(database, table, outlived)
+    with database.transaction():
+        removed += database.delete_batch(
+            DeadLetter._meta.db_table,
+            "namespace = %(namespace)s AND purge_at <= {now}",
+            size,
+        )
+    return removed
+
+
+def delete_jobs(database: Database, table: str, ids: list[UUID]) -> int:
+    """Delete ended jobs of one table with all that belongs to them; how many jobs went."""
+    removed = 0
+    source = database.rows_from_json("batch", {"id": "id"})
+    for batch in database.batches([{"id": database.id_text(key)} for key in sorted(ids)]):
+        removed += database.change(
+            f"DELETE FROM {table} WHERE id IN (SELECT b.id FROM {source})"  # noqa: S608
+            " AND completed_at IS NOT NULL",
+            {"batch": batch},
+        )
+        for child, column in CHILDREN:
+            database.change(
+                f"DELETE FROM {child} WHERE {column} IN (SELECT b.id FROM {source})",  # noqa: S608
+                {"batch": batch},
+            )
+    return removed

@@ -1,0 +1,162 @@
+"""Schedule rows: declare, read what is due, move on to the next run and enqueue in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from flexiq_django.core.records import NewJob
+from flexiq_django.models import PeriodicTask
+from flexiq_django.store import enqueue
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+
+SCHEDULES = PeriodicTask._meta.db_table
+
+#: A schedule of the code that no worker has declared for this long no longer fires.
+FORGOTTEN_AFTER_MS = 300_000
+
+
+class ScheduleRow(NamedTuple):
+    """A stored schedule."""
+
+    id: int
+    name: str
+    task_name: str
+    cron: str
+    timezone: str
+    payload: str
+    queue: str | None
+    misfire_policy: str
+    misfire_window_ms: int
+    enabled: bool
+    next_run_at: datetime
+    last_run_at: datetime | None
+    missed_count: int
+
+
+def declare(scope: Scope, row: dict[str, Any], next_run_at: datetime) -> None:
+    """Store a schedule of the code, or bring the stored one up to date.
+
+    ``next_run_at`` is used for a new schedule, for one whose timing changed, and for one that nobody
+    declared for a while: none of these fires at once. Whether it is enabled is the operator's choice
+    and stays.
+    """
+    database = open_database(scope)
+    names = ("task_name", "cron", "timezone", "payload", "queue", "misfire_policy",
+             "misfire_window_ms")  # fmt: skip
+    params = {**row, "next_run_at": database.moment(next_run_at)}
+    forgotten = database.plus_ms("{now}", f"-{FORGOTTEN_AFTER_MS}")
+    changed = (
+        "(cron <> %(cron)s OR timezone <> %(timezone)s"
+        f" OR (declared_at IS NOT NULL AND declared_at < {forgotten}))"
+    )
+    moved = f"CASE WHEN {changed} THEN %(next_run_at)s ELSE next_run_at END"
+    found = database.change(
+        f"UPDATE {SCHEDULES} SET"  # noqa: S608 - names are our own
+        # MySQL assigns from left to right: judge the old timing before it is overwritten.
+        f" next_run_at = {moved}, {', '.join(f'{name} = %({name})s' for name in names)}, declared_at = {{now}}"
+        " WHERE namespace = %(namespace)s AND name = %(name)s",
+        params,
+    )
+    if not found:
+        _insert(scope, params, names)
+
+
+def _insert(scope: Scope, params: dict[str, Any], names: Sequence[str]) -> None:
+    database = open_database(scope)
+    columns = ("name", *names, "next_run_at")
+    with database.transaction():
+        try:
+            with database.transaction():
+                database.change(
+                    f"INSERT INTO {SCHEDULES} ({', '.join(columns)}, namespace, enabled,"  # noqa: S608
+                    " missed_count, declared_at)"
+                    f" VALUES ({', '.join(f'%({name})s' for name in columns)}, %(namespace)s,"
+                    f" {database.true}, 0, {{now}})",
+                    params,
+                )
+        except Exception as error:
+            if not database.clash(error):  # else another worker declared it first
+                raise
+
+
+def due(scope: Scope, *, limit: int = 100) -> tuple[list[ScheduleRow], datetime, float | None]:
+    """Schedules to fire now, the database's time, and the seconds until the next one is due.
+
+    ``None`` for the seconds when no schedule is enabled.
+    """
+    database = open_database(scope)
+    fresh = database.plus_ms("{now}", f"-{FORGOTTEN_AFTER_MS}")
+    rows = database.fetch(
+        f"SELECT {', '.join(ScheduleRow._fields)}, {{now}} FROM {SCHEDULES}"  # noqa: S608
+        f" WHERE namespace = %(namespace)s AND enabled = {database.true}"
+        f" AND (declared_at IS NULL OR declared_at >= {fresh})"
+        " ORDER BY next_run_at LIMIT %(limit)s",
+        {"limit": limit},
+    )
+    if not rows:
+        return [], datetime.min, None
+    now = database.read(rows[0][-1])
+    assert now is not None  # noqa: S101 - a clock never answers NULL
+    found = [_row(database, row[:-1]) for row in rows]
+    ready = [row for row in found if row.next_run_at <= now]
+    later = [row.next_run_at for row in found if row.next_run_at > now]
+    return ready, now, (min(later) - now).total_seconds() if later else None
+
+
+def fire(
+    scope: Scope,
+    row: ScheduleRow,
+    *,
+    jobs: Sequence[NewJob],
+    last_run_at: datetime | None,
+    next_run_at: datetime,
+    missed: int,
+) -> list[UUID] | None:
+    """Move a schedule on to its next run and store the jobs of this one, in one transaction.
+
+    ``None``, and nothing written, when another process was faster: the old next run in the WHERE makes
+    each occurrence fire once, however many processes try.
+    """
+    database = open_database(scope)
+    with database.transaction():
+        moved = database.change(
+            f"UPDATE {SCHEDULES} SET next_run_at = %(next_run_at)s,"  # noqa: S608
+            " missed_count = missed_count + %(missed)s,"
+            " last_run_at = COALESCE(%(last_run_at)s, last_run_at),"
+            " last_job_id = COALESCE(%(last_job_id)s, last_job_id)"
+            " WHERE id = %(id)s AND next_run_at = %(due)s AND cron = %(cron)s"
+            f" AND enabled = {database.true}",
+            {
+                "id": row.id,
+                "cron": row.cron,
+                "due": database.moment(row.next_run_at),
+                "next_run_at": database.moment(next_run_at),
+                "last_run_at": last_run_at and database.moment(last_run_at),
+                "last_job_id": database.id_text(jobs[-1].id) if jobs else None,
+                "missed": missed,
+            },
+        )
+        return enqueue.insert_jobs(scope, jobs) if moved else None
+
+
+def listing(scope: Scope) -> list[ScheduleRow]:
+    """The schedules of the namespace by name."""
+    database = open_database(scope)
+    rows = database.fetch(
+        f"SELECT {', '.join(ScheduleRow._fields)} FROM {SCHEDULES}"  # noqa: S608
+        " WHERE namespace = %(namespace)s ORDER BY name"
+    )
+    return [_row(database, row) for row in rows]
+
+
+def _row(database: Any, values: tuple[Any, ...]) -> ScheduleRow:
+    row = ScheduleRow._make(values)
+    return row._replace(
+        enabled=bool(row.enabled),
+        next_run_at=database.read(row.next_run_at),
+        last_run_at=database.read(row.last_run_at),
+    )

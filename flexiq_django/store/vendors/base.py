@@ -1,0 +1,260 @@
+"""What every database must be able to do, and the SQL they share.
+
+A verb sends whole batches as one JSON parameter and joins against it: one text and one parameter
+whatever the batch size, no limit on variables, and one transaction for many jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+from uuid import UUID
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from flexiq_django.models import Job
+from flexiq_django.models.fields import read_moment
+from flexiq_django.store.scope import Scope
+
+#: Longest JSON parameter of one statement, in characters: well below every server's packet limit.
+MAX_BATCH_CHARS = 4_000_000
+
+Trouble = Literal["conflict", "outage"]
+
+#: Columns a claim hands out, in the order of the first fields of ``ClaimedJob``.
+CLAIMED_COLUMNS = (
+    "id, queue, task_name, payload, attempt, retry_count, max_retries, timeout_ms, deployment_id,"
+    " metadata"
+)
+
+
+class Database(ABC):
+    """One connection in one scope. SQL uses ``%(name)s`` parameters and ``{now}`` for the clock."""
+
+    #: SQL type for each kind of column in a JSON batch.
+    types: ClassVar[Mapping[str, str]]
+    #: The database's own clock, in UTC.
+    clock: ClassVar[str]
+    #: The literal for a true boolean.
+    true: ClassVar[str] = "1"
+    #: What a naive UTC text needs to be read as UTC.
+    zone_suffix: ClassVar[str] = ""
+    #: Rows moved by one promotion or retention statement: large, but short of stalling others.
+    batch_size: ClassVar[int]
+    #: Seconds a sweep rests after each batch, as a multiple of the time that batch took.
+    rest_factor: ClassVar[float] = 0.0
+
+    def __init__(self, connection: BaseDatabaseWrapper, scope: Scope) -> None:
+        self.connection = connection
+        self.scope = scope
+        self.now = self.clock if scope.now is None else self.moment_literal
+
+    # --- running SQL ------------------------------------------------------------------------------
+
+    def fetch(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows a statement returns."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql.replace("{now}", self.now), self.bind(params))
+            return list(cursor.fetchall())
+
+    def change(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
+        """Run a statement that returns nothing; the number of rows it matched."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql.replace("{now}", self.now), self.bind(params))
+            return int(cursor.rowcount)
+
+    def bind(self, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Parameters every statement may use, and the caller's own."""
+        bound = {"namespace": self.scope.namespace, **(params or {})}
+        if self.scope.now is not None:
+            bound["now"] = self.moment(self.scope.now)
+        return bound
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One write transaction, or a savepoint in the caller's."""
+        with transaction.atomic(using=self.scope.using):
+            yield
+
+    # --- values -----------------------------------------------------------------------------------
+
+    #: How a moment parameter called ``now`` is written.
+    moment_literal: ClassVar[str] = "%(now)s"
+
+    @abstractmethod
+    def moment(self, value: datetime) -> Any:
+        """``value`` as a parameter."""
+
+    @abstractmethod
+    def plus_ms(self, moment: str, ms: str) -> str:
+        """SQL for ``moment`` plus ``ms`` milliseconds, or NULL where ``ms`` is NULL."""
+
+    def read(self, value: Any) -> datetime | None:
+        """An aware datetime from a column."""
+        return read_moment(value, self.connection)
+
+    def id_text(self, value: UUID) -> str:
+        """An id as the database stores or compares it."""
+        if self.connection.features.has_native_uuid_field:
+            return str(value)
+        return value.hex
+
+    @staticmethod
+    def read_id(value: Any) -> UUID:
+        """A UUID from what the driver returned for an id column."""
+        return value if isinstance(value, UUID) else UUID(value)
+
+    def concat(self, *parts: str) -> str:
+        """SQL that joins texts."""
+        return " || ".join(parts)
+
+    # --- batches ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rows_from_json(self, parameter: str, columns: Mapping[str, str]) -> str:
+        """SQL for a table read from a JSON parameter: an array of objects.
+
+        ``columns`` maps a name to a kind: id, text, int, big, float, bool or moment. A key that an
+        object lacks reads as NULL.
+        """
+
+    @abstractmethod
+    def update_joined(
+        self,
+        table: str,
+        assignments: Mapping[str, str],
+        columns: Mapping[str, str],
+        rows: Sequence[Mapping[str, Any]],
+        where: str,
+        params: Mapping[str, Any] | None = None,
+    ) -> set[UUID]:
+        """Update ``table AS j`` from the batch ``b``, matched by id; the ids that were updated."""
+
+    def batches(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """JSON arrays of ``rows``, each short enough for one statement."""
+        chunk: list[str] = []
+        size = 0
+        for row in rows:
+            text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+            if chunk and size + len(text) > MAX_BATCH_CHARS:
+                yield f"[{','.join(chunk)}]"
+                chunk, size = [], 0
+            chunk.append(text)
+            size += len(text)
+        if chunk:
+            yield f"[{','.join(chunk)}]"
+
+    def insert_rows(
+        self,
+        table: str,
+        values: Mapping[str, str],
+        columns: Mapping[str, str],
+        rows: Iterable[Mapping[str, Any]],
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Insert one row per batch row ``b``; ``values`` maps a column to its SQL expression."""
+        sql = (
+            f"INSERT INTO {table} ({', '.join(values)})"  # noqa: S608 - names are our own
+            f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
+        )
+        for batch in self.batches(rows):
+            self.change(sql, {**(params or {}), "batch": batch})
+
+    @abstractmethod
+    def insert_unless_active(
+        self,
+        values: Mapping[str, str],
+        columns: Mapping[str, str],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> set[UUID]:
+        """Insert keyed jobs whose ``active_key`` is free; the ids inserted. Never aborts."""
+
+    @abstractmethod
+    def active_holder(self, active_key: str) -> UUID | None:
+        """The id of the job that holds the key now, as committed or our own."""
+
+    # --- claiming ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Claim up to ``limit`` jobs of one lane, best first, unless its queue is paused.
+
+        Returns ``CLAIMED_COLUMNS`` and whether the job has expired.
+        """
+
+    @abstractmethod
+    def heads(self, lanes: Sequence[str], limit: int) -> list[str]:
+        """The lanes of the best ``limit`` ready jobs over several lanes; nothing is locked."""
+
+    @abstractmethod
+    def lanes(self) -> list[str]:
+        """Every lane in which a job waits, found by skipping through the index."""
+
+    @abstractmethod
+    def promote(self, lane: str, limit: int) -> int:
+        """Make up to ``limit`` due jobs ready; how many. ``lane`` is SQL for the lane of a row."""
+
+    @abstractmethod
+    def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
+        """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token."""
+
+    @abstractmethod
+    def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+        """Lock jobs by id, in id order, and read ``columns`` of them."""
+
+    def lock_free(self, rows: Sequence[Mapping[str, Any]]) -> set[str] | None:
+        """Lock those of the jobs that nobody else has locked; their ids as the batch spells them.
+
+        ``None`` where rows cannot be locked one by one.
+        """
+        source = self.rows_from_json("batch", {"id": "id"})
+        sql = (
+            f"SELECT b.id FROM {source} JOIN {JOBS} AS j ON j.id = b.id"  # noqa: S608
+            " FOR UPDATE OF j SKIP LOCKED"
+        )
+        return {
+            str(key) for batch in self.batches(rows) for (key,) in self.fetch(sql, {"batch": batch})
+        }
+
+    def delete_batch(
+        self, table: str, condition: str, limit: int, params: Mapping[str, Any] | None = None
+    ) -> int:
+        """Delete up to ``limit`` rows that meet ``condition``; how many."""
+        key = "id"
+        return self.change(
+            f"DELETE FROM {table} WHERE {key} IN"  # noqa: S608 - names are our own
+            f" (SELECT {key} FROM {table} WHERE {condition} LIMIT %(limit)s)",
+            {**(params or {}), "limit": limit},
+        )
+
+    # --- waking and trouble -----------------------------------------------------------------------
+
+    def notify(self) -> None:
+        """Tell listening workers of the namespace that a job is there. Nothing where none can."""
+
+    def prepare_worker(self) -> None:
+        """Set up a connection that belongs to the worker itself."""
+
+    @classmethod
+    @abstractmethod
+    def trouble(cls, error: BaseException) -> Trouble | None:
+        """Why a statement failed through no fault of its own.
+
+        ``"conflict"``: another transaction was in the way, try again at once. ``"outage"``: the
+        server or the disk is away, reconnect and try again later. ``None``: a real error.
+        """
+
+    @classmethod
+    def clash(cls, error: BaseException) -> bool:
+        """Whether the error means that a unique value is taken."""
+        from django.db import IntegrityError
+
+        return isinstance(error, IntegrityError)
+
+
+JOBS = Job._meta.db_table

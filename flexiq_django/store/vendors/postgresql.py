@@ -1,0 +1,167 @@
+"""PostgreSQL: SKIP LOCKED, RETURNING, LISTEN and NOTIFY."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.returning import ReturningMixin
+
+# Serialization failure, deadlock, lock not available.
+_CONFLICTS = {"40001", "40P01", "55P03"}
+# Connection lost (08), shutting down (57P), too many connections (53): the server comes back.
+_OUTAGE_CLASSES = ("08", "57P", "53")
+
+
+class PostgreSQL(ReturningMixin, Database):
+    """PostgreSQL 14 and newer, through psycopg 3."""
+
+    types = {
+        "id": "uuid",
+        "text": "text",
+        "int": "integer",
+        "big": "bigint",
+        "float": "double precision",
+        "bool": "boolean",
+        "moment": "timestamptz",
+    }
+    clock = "statement_timestamp()"
+    moment_literal = "%(now)s::timestamptz"
+    true = "true"
+    zone_suffix = "+00:00"
+    batch_size = 1000
+
+    def moment(self, value: datetime) -> Any:
+        return value
+
+    def plus_ms(self, moment: str, ms: str) -> str:
+        return f"({moment} + ({ms}) * interval '1 millisecond')"
+
+    def rows_from_json(self, parameter: str, columns: Mapping[str, str]) -> str:
+        spec = ", ".join(f"{name} {self.types[kind]}" for name, kind in columns.items())
+        return f"json_to_recordset(%({parameter})s::json) AS b({spec})"
+
+    def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        # The ARRAY form evaluates the locking sub-select exactly once, whatever the planner thinks;
+        # IS NOT NULL lets a generic plan use the partial index. RETURNING has no order.
+        return self.fetch(
+            f"""
+            UPDATE {JOBS} SET {self.claim_assignments()}
+            WHERE id = ANY(ARRAY(
+                SELECT id FROM {JOBS}
+                WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND ready_lane IS NOT NULL
+                  AND {self.not_paused}
+                ORDER BY rank, scheduled_at, id LIMIT %(limit)s
+                FOR UPDATE SKIP LOCKED))
+            RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, rank, scheduled_at
+            """,  # noqa: S608 - names are our own
+            {**params, "lane": lane, "limit": limit},
+        )
+
+    def heads(self, lanes: Sequence[str], limit: int) -> list[str]:
+        rows = self.fetch(
+            f"""
+            SELECT lane.name FROM unnest(%(lanes)s::text[]) AS lane(name) CROSS JOIN LATERAL (
+                SELECT rank, scheduled_at, id FROM {JOBS}
+                WHERE namespace = %(namespace)s AND ready_lane = lane.name
+                  AND ready_lane IS NOT NULL
+                ORDER BY rank, scheduled_at, id LIMIT %(limit)s) AS head
+            ORDER BY head.rank, head.scheduled_at, head.id LIMIT %(limit)s
+            """,  # noqa: S608
+            {"lanes": list(lanes), "limit": limit},
+        )
+        return [name for (name,) in rows]
+
+    def promote(self, lane: str, limit: int) -> int:
+        return self.change(
+            f"""
+            UPDATE {JOBS} SET ready_lane = {lane}, promote_at = NULL, updated_at = {{now}}
+            WHERE id = ANY(ARRAY(
+                SELECT id FROM {JOBS}
+                WHERE namespace = %(namespace)s AND promote_at <= {{now}}
+                ORDER BY promote_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+            """,  # noqa: S608
+            {"limit": limit},
+        )
+
+    def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
+        return self.fetch(
+            f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS}"  # noqa: S608
+            " WHERE lease_at <= {now} AND namespace = %(namespace)s"
+            " ORDER BY lease_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED",
+            {"limit": limit},
+        )
+
+    def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+        return self.fetch(
+            f"SELECT {columns} FROM {JOBS} WHERE id = ANY(%(ids)s)"  # noqa: S608
+            " ORDER BY id FOR UPDATE",
+            {"ids": list(ids)},
+        )
+
+    # --- waking -----------------------------------------------------------------------------------
+
+    @property
+    def channel(self) -> str:
+        """The channel of the namespace. Hashed, as a channel name is short and unquoted."""
+        import hashlib
+
+        digest = hashlib.sha256(self.scope.namespace.encode()).hexdigest()[:32]
+        return f"flexiq_{digest}"
+
+    def notify(self) -> None:
+        self.change(f"NOTIFY {self.channel}")
+
+    @property
+    def can_listen(self) -> bool:
+        """Whether the driver can wait for notifications: psycopg 3 can."""
+        from django.db.backends.postgresql.psycopg_any import is_psycopg3
+
+        return bool(is_psycopg3)
+
+    def listen(self) -> None:
+        """Subscribe this connection to the namespace."""
+        self.change(f"LISTEN {self.channel}")
+
+    def wait_for_notify(self, wake_fd: int, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds for a notification or for ``wake_fd`` to become readable.
+
+        True when a notification came. Raises ``OperationalError`` when the server is gone.
+        """
+        raw = self.connection.connection
+        if self._drain(raw):
+            return True
+        readable, _, _ = select.select([raw.fileno(), wake_fd], [], [], timeout)
+        return raw.fileno() in readable and self._drain(raw)
+
+    def _drain(self, raw: Any) -> bool:
+        import psycopg
+
+        try:
+            raw.pgconn.consume_input()
+        except psycopg.OperationalError as error:
+            raise OperationalError(*error.args) from error
+        came = False
+        while raw.pgconn.notifies() is not None:
+            came = True
+        return came
+
+    @classmethod
+    def trouble(cls, error: BaseException) -> Trouble | None:
+        if isinstance(error, InterfaceError):
+            return "outage"
+        if not isinstance(error, DatabaseError):
+            return None
+        state = getattr(error.__cause__, "sqlstate", None)
+        if state in _CONFLICTS:
+            return "conflict"
+        if state is None:
+            # The driver itself lost the connection: the server had no chance to send a state.
+            return "outage" if isinstance(error, OperationalError) else None
+        return "outage" if state.startswith(_OUTAGE_CLASSES) else None

@@ -1,0 +1,167 @@
+"""One attempt: from a claimed job to its outcome. The only place that catches whatever a task raises."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import async_to_sync
+
+from flexiq_django.api.context import Attempt, set_current
+from flexiq_django.api.options import is_coroutine
+from flexiq_django.api.task import Task
+from flexiq_django.core import outcome as words
+from flexiq_django.core.errors import describe_exception
+from flexiq_django.core.outcome import Ending, Outcome, decide
+from flexiq_django.core.payload import decode_call, encode_result
+from flexiq_django.core.retry import RetryPolicy, is_retryable
+from flexiq_django.exceptions import (
+    FlexiQError,
+    LeaseLost,
+    Permanent,
+    RateLimited,
+    SerializationError,
+    TaskCancelledError,
+    UnknownTaskError,
+)
+from flexiq_django.store import settle
+from flexiq_django.store.scope import Scope
+
+logger = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs the bodies of tasks and says how they ended."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        find: Callable[[str], Task[Any, Any] | None],
+        *,
+        max_result_bytes: int,
+        max_error_bytes: int,
+    ) -> None:
+        self._scope = scope
+        self._find = find
+        self._max_result_bytes = max_result_bytes
+        self._max_error_bytes = max_error_bytes
+
+    def run(self, attempt: Attempt) -> Outcome | None:
+        """Run the body; how it ended.
+
+        ``None`` when that has been settled already: by the body's own transaction, or over its head.
+        """
+        job = attempt.job
+        task = self._find(job.task_name)
+        attempt.began = time.monotonic()
+        set_current(attempt)
+        try:
+            if task is None:
+                raise UnknownTaskError(f"unknown task {job.task_name!r}: no worker module declares it")
+            args, kwargs = decode_call(job.payload)
+            if task.options.transactional:
+                return self._run_together(attempt, task, args, kwargs)
+            return self._completed(attempt, self._call(task, args, kwargs))
+        except LeaseLost:
+            return None
+        except BaseException as error:  # SystemExit and KeyboardInterrupt end the job, not the worker
+            return self._failed(attempt, task, error)
+        finally:
+            set_current(None)
+
+    def _call(self, task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_coroutine(task.function):
+            return async_to_sync(task.function)(*args, **kwargs)
+        return task.function(*args, **kwargs)
+
+    def _run_together(
+        self,
+        attempt: Attempt,
+        task: Task[Any, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Outcome | None:
+        """Body and completion in one transaction; ``None`` as the outcome is then already settled."""
+        with settle.together(self._scope) as complete:
+            value = self._call(task, args, kwargs)
+            outcome = self._completed(attempt, value)
+            if outcome.ending is not Ending.COMPLETED:
+                raise _TooLate(outcome)
+            complete(decide(outcome, task.options.retry))
+        attempt.is_settled = True
+        return outcome
+
+    def _completed(self, attempt: Attempt, value: Any) -> Outcome:
+        result = None if value is None else encode_result(value, limit_bytes=self._max_result_bytes)
+        duration_ms = _elapsed_ms(attempt)
+        timeout_ms = attempt.job.timeout_ms
+        if timeout_ms is not None and duration_ms > timeout_ms:
+            return late(attempt)
+        return Outcome(
+            job=attempt.job, ending=Ending.COMPLETED, result=result, duration_ms=duration_ms
+        )
+
+    def _failed(
+        self, attempt: Attempt, task: Task[Any, Any] | None, error: BaseException
+    ) -> Outcome:
+        if isinstance(error, _TooLate):
+            return error.outcome
+        job = attempt.job
+        if isinstance(error, TaskCancelledError):
+            return Outcome(
+                job=job,
+                ending=Ending.CANCELLED,
+                error=words.CANCELLED,
+                duration_ms=_elapsed_ms(attempt),
+            )
+        return Outcome(
+            job=job,
+            ending=Ending.FAILED,
+            error=describe_exception(error, limit_bytes=self._max_error_bytes),
+            retryable=_may_retry(task, error),
+            retry_after=error.retry_after if isinstance(error, RateLimited) else None,
+            duration_ms=_elapsed_ms(attempt),
+        )
+
+
+class _TooLate(FlexiQError):  # noqa: N818 - control flow
+    """The body returned after its time was up; carries the outcome out of the transaction."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+def late(attempt: Attempt) -> Outcome:
+    """The outcome of an attempt that ran longer than it may."""
+    return Outcome(
+        job=attempt.job,
+        ending=Ending.FAILED,
+        error=words.timed_out(attempt.job.timeout_ms or 0),
+        duration_ms=_elapsed_ms(attempt),
+    )
+
+
+def _may_retry(task: Task[Any, Any] | None, error: BaseException) -> bool:
+    if isinstance(error, Permanent | SerializationError):
+        return False
+    if isinstance(error, RateLimited) or task is None:
+        return True
+    if isinstance(error, TypeError) and _is_call_mismatch(error):
+        return False
+    policy: RetryPolicy = task.options.retry
+    return is_retryable(policy, error)
+
+
+def _is_call_mismatch(error: TypeError) -> bool:
+    """Whether the call itself was refused: then no frame of the task's own code was entered."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_code is Runner._call.__code__
+
+
+def _elapsed_ms(attempt: Attempt) -> float:
+    return (time.monotonic() - attempt.began) * 1000

@@ -1,0 +1,59 @@
+"""The chores of this process, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flexiq_django.core.records import Settlement
+from flexiq_django.scheduler import chores
+from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
+from flexiq_django.scheduler.loop import Chore, ChoreLoop
+from flexiq_django.store import election
+from flexiq_django.worker.catalogue import Catalogue
+from flexiq_django.worker.connections import Keeper
+from flexiq_django.worker.options import WorkerOptions
+
+
+def build_chores(
+    options: WorkerOptions,
+    keeper: Keeper,
+    catalogue: Catalogue,
+    *,
+    holder: str,
+    on_ready: Callable[[int], None],
+    on_reaped: Callable[[Sequence[Settlement]], None],
+) -> ChoreLoop:
+    """The loop with every chore there is."""
+    scope, call = options.scope, keeper.call
+
+    def told(settlements: Sequence[Settlement]) -> None:
+        if settlements:
+            on_reaped(settlements)
+            on_ready(len(settlements))
+
+    leader = Leader(
+        lambda: call(
+            lambda: election.acquire(scope, "leader", holder, ttl_ms=round(TTL_SECONDS * 1000))
+        ),
+        lambda: election.resign(scope, "leader", holder),
+    )
+    net = chores.DependencyNet(scope, call)
+    periodic = chores.Periodic(scope, call, catalogue.build, on_ready)
+
+    def chore(name: str, run: Callable[[], float], **options: Any) -> Chore:
+        return Chore(name=name, run=run, **options)
+
+    return ChoreLoop(
+        leader,
+        [
+            chore("promote", lambda: chores.promote_due(scope, call, on_ready), is_nudged=True),
+            chore("periodic", periodic.run),
+            chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told)),
+            chore("expire", lambda: chores.expire(scope, call)),
+            chore("dependencies", net.run),
+            chore("sweep", lambda: chores.sweep_outlived(scope, call)),
+            chore("workers", lambda: chores.forget_workers(scope, call)),
+            chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),
+        ],
+    )

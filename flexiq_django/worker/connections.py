@@ -1,0 +1,106 @@
+"""Database connections of a worker: its own, kept through outages, and those of the jobs, kept clean."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import Error as DjangoDatabaseError
+from django.db import close_old_connections, connections, reset_queries
+
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import dialect, open_database
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: Longest pause between two tries while the database is away, in seconds.
+_LONGEST_OUTAGE_PAUSE = 5.0
+#: Longest pause after a conflict with another transaction, in seconds.
+_LONGEST_CONFLICT_PAUSE = 0.05
+
+
+class GaveUp(Exception):  # noqa: N818 - control flow inside the worker
+    """The database stayed away and the worker has no time left to wait for it."""
+
+
+class Keeper:
+    """Runs store verbs on a worker thread's own connection until they succeed.
+
+    A conflict with another transaction is tried again at once, an outage with a growing pause on a new
+    connection; any other error is the caller's. ``must_give_up`` ends the waiting with ``GaveUp``.
+    """
+
+    def __init__(self, scope: Scope, must_give_up: Callable[[], bool]) -> None:
+        self._scope = scope
+        self._must_give_up = must_give_up
+
+    def call(self, verb: Callable[[], R]) -> R:
+        """The answer of ``verb``, whatever that takes."""
+        conflict_pause, outage_pause = 0.0003, 0.1
+        while True:
+            try:
+                self._prepare()
+                return verb()
+            except DjangoDatabaseError as error:
+                connection = connections[self._scope.using]
+                trouble = dialect(connection.vendor).trouble(error)
+                if trouble is None:
+                    raise
+                if self._must_give_up():
+                    raise GaveUp from error
+                if trouble == "conflict":
+                    time.sleep(conflict_pause * (0.5 + random.random()))  # noqa: S311, TID251
+                    conflict_pause = min(conflict_pause * 1.5, _LONGEST_CONFLICT_PAUSE)
+                    continue
+                logger.warning(
+                    "database %r is away (%s); next try in %.1f s",
+                    self._scope.using,
+                    str(error).strip().splitlines()[0] if str(error) else type(error).__name__,
+                    outage_pause,
+                )
+                connection.close()
+                self._pause(outage_pause)
+                outage_pause = min(outage_pause * 2, _LONGEST_OUTAGE_PAUSE)
+
+    def _prepare(self) -> None:
+        connection = connections[self._scope.using]
+        reset_queries()
+        if connection.connection is not None:
+            return
+        connection.ensure_connection()
+        open_database(self._scope).prepare_worker()
+
+    def _pause(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._must_give_up():
+            time.sleep(0.05)  # noqa: TID251
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        connections[self._scope.using].close()
+
+
+def clean_before_job() -> None:
+    """Drop connections that are broken or too old, as Django does before a request."""
+    close_old_connections()
+
+
+def clean_after_job() -> None:
+    """Leave no transaction, no query list and no broken connection to the next job."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and (
+            connection.in_atomic_block or not connection.get_autocommit()
+        ):
+            connection.close()
+            # A body that left atomic() by hand leaves its marks on the wrapper as well.
+            connection.in_atomic_block = False
+            connection.savepoint_ids = []
+            connection.needs_rollback = False
+        if connection.queries_logged:
+            connection.queries_log.clear()
+    close_old_connections()

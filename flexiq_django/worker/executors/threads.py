@@ -1,0 +1,118 @@
+"""Threads: the default. Fits tasks that wait for the network or the database.
+
+A thread cannot be killed. A body that does not end when its time is up keeps its thread; the slot goes
+to a new one, and the worker knows that it has a stray.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from flexiq_django.core.records import ClaimedJob
+
+logger = logging.getLogger(__name__)
+
+
+class ThreadExecutor:
+    """``concurrency`` threads that take jobs from one line.
+
+    ``run`` is called in a thread with each job; ``on_idle`` whenever the line has become empty, so
+    that the worker can fetch more.
+    """
+
+    def __init__(
+        self,
+        concurrency: int,
+        run: Callable[[ClaimedJob], None],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self.concurrency = concurrency
+        self._run_job = run
+        self._on_idle = on_idle
+        self._line: deque[ClaimedJob] = deque()
+        self._ready = threading.Condition(threading.Lock())
+        self._sleeping = 0
+        self._stopped = False
+        self._running: set[UUID] = set()
+        self._strays: set[UUID] = set()
+        self._started = 0
+
+    def start(self) -> None:
+        for _ in range(self.concurrency):
+            self._start_thread()
+
+    def _start_thread(self) -> None:
+        self._started += 1
+        threading.Thread(
+            target=self._serve, name=f"flexiq-job-{self._started}", daemon=True
+        ).start()
+
+    def submit(self, jobs: Sequence[ClaimedJob]) -> None:
+        with self._ready:
+            self._line.extend(jobs)
+            self._ready.notify(min(len(jobs), self._sleeping))
+
+    def take_back(self) -> list[ClaimedJob]:
+        with self._ready:
+            jobs = list(self._line)
+            self._line.clear()
+        return jobs
+
+    def replace_slot(self, job: ClaimedJob) -> None:
+        with self._ready:
+            if job.id not in self._running:
+                return
+            self._running.discard(job.id)
+            self._strays.add(job.id)
+        self._start_thread()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._line)
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def strays(self) -> int:
+        """Threads whose body did not end in time."""
+        return len(self._strays)
+
+    def stop(self) -> None:
+        with self._ready:
+            self._stopped = True
+            self._ready.notify_all()
+
+    def _serve(self) -> None:
+        while (job := self._next()) is not None:
+            try:
+                self._run_job(job)
+            except Exception:  # our own fault; the slot must not be lost with it
+                logger.exception("running job %s failed outside its body", job.id)
+            with self._ready:
+                if job.id in self._strays:  # its slot was given away long ago
+                    self._strays.discard(job.id)
+                    return
+                self._running.discard(job.id)
+                idle = not self._line
+            if idle:
+                self._on_idle()
+
+    def _next(self) -> ClaimedJob | None:
+        with self._ready:
+            while not self._line:
+                if self._stopped:
+                    return None
+                self._sleeping += 1
+                self._ready.wait()
+                self._sleeping -= 1
+            if self._stopped:
+                return None
+            job = self._line.popleft()
+            self._running.add(job.id)
+            return job

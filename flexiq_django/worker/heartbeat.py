@@ -1,0 +1,175 @@
+"""Keep what the worker holds: renew leases, notice lost ones, enforce timeouts, pass on cancels."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+from flexiq_django.api.context import Attempt
+from flexiq_django.core.records import ClaimedJob
+from flexiq_django.store import inspect, journal, lease, workers
+from flexiq_django.store.scope import Scope
+from flexiq_django.worker.connections import GaveUp, Keeper
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at timeouts and requested cancels.
+TICK_SECONDS = 0.25
+#: A worker whose clock is this far off, in seconds, warns.
+SKEW_SECONDS = 5.0
+
+
+class Holdings:
+    """The jobs this worker owns: claimed, and not yet settled or given back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[UUID, ClaimedJob] = {}
+        self._attempts: dict[UUID, Attempt] = {}
+
+    def add(self, jobs: list[ClaimedJob]) -> None:
+        """These jobs are ours now."""
+        with self._lock:
+            self._jobs.update((job.id, job) for job in jobs)
+
+    def begin(self, attempt: Attempt) -> None:
+        """The body of a job of ours begins."""
+        self._attempts[attempt.job.id] = attempt
+
+    def end(self, attempt: Attempt) -> None:
+        """The body has ended, though the job may not be settled yet."""
+        self._attempts.pop(attempt.job.id, None)
+
+    def drop(self, jobs: list[ClaimedJob]) -> None:
+        """These jobs are settled, or given back."""
+        with self._lock:
+            for job in jobs:
+                if self._jobs.get(job.id, job).token == job.token:
+                    self._jobs.pop(job.id, None)
+
+    def fences(self) -> list[tuple[UUID, int]]:
+        """(id, token) of every job we own."""
+        with self._lock:
+            return [(job.id, job.token) for job in self._jobs.values()]
+
+    def attempts(self) -> list[Attempt]:
+        """The attempts whose body is running."""
+        return list(self._attempts.values())
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+
+class Heartbeat:
+    """The thread that keeps the holdings alive, also while the worker drains."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        keeper: Keeper,
+        holdings: Holdings,
+        *,
+        worker_id: str,
+        lease_ms: int,
+        seconds: float,
+        state: Callable[[], str],
+        on_timeout: Callable[[Attempt], None],
+    ) -> None:
+        self._scope = scope
+        self._keeper = keeper
+        self._holdings = holdings
+        self._worker_id = worker_id
+        self._lease_ms = lease_ms
+        self._seconds = seconds
+        self._state = state
+        self._on_timeout = on_timeout
+        self._stop = threading.Event()
+        self._skew_ms = 0
+        self._thread = threading.Thread(target=self._run, name="flexiq-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """End within ``timeout`` seconds."""
+        self._stop.set()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        next_beat = 0.0
+        while not self._stop.wait(TICK_SECONDS):
+            try:
+                self._enforce_timeouts()
+                self._pass_on_cancels()
+                if time.monotonic() >= next_beat:
+                    next_beat = time.monotonic() + self._seconds
+                    self._beat()
+            except GaveUp:
+                break
+            except Exception:
+                logger.exception("heartbeat failed; next try in %s s", TICK_SECONDS)
+        self._keeper.close()
+
+    def _enforce_timeouts(self) -> None:
+        now = time.monotonic()
+        for attempt in self._holdings.attempts():
+            timeout_ms = attempt.job.timeout_ms
+            if timeout_ms is not None and (now - attempt.began) * 1000 > timeout_ms:
+                self._on_timeout(attempt)
+
+    def _pass_on_cancels(self) -> None:
+        watched = [each for each in self._holdings.attempts() if each.is_watched]
+        if not watched:
+            return
+        held = [(each.job.id, each.job.token) for each in watched]
+        seen = self._keeper.call(lambda: journal.look(self._scope, held))
+        for attempt in watched:
+            if attempt.job.id not in seen:
+                attempt.is_over = True
+            elif seen[attempt.job.id]:
+                attempt.is_cancel_requested = True
+
+    def _beat(self) -> None:
+        held = self._holdings.fences()
+        if held:
+            owned = self._keeper.call(
+                lambda: lease.renew(self._scope, held, lease_ms=self._lease_ms)
+            )
+            self._note_lost({key for key, _ in held} - owned)
+        self._measure_skew()
+        self._keeper.call(
+            lambda: workers.beat(
+                self._scope,
+                self._worker_id,
+                lease_ms=self._lease_ms,
+                state=self._state(),
+                clock_skew_ms=self._skew_ms,
+            )
+        )
+
+    def _note_lost(self, lost: set[UUID]) -> None:
+        for attempt in self._holdings.attempts():
+            if attempt.job.id in lost and not attempt.is_over:
+                attempt.is_over = True
+                logger.warning(
+                    "lost the lease of job %s (%s): what it writes from now on is dropped",
+                    attempt.job.id,
+                    attempt.job.task_name,
+                )
+
+    def _measure_skew(self) -> None:
+        before = datetime.now(UTC)
+        there = self._keeper.call(lambda: inspect.read_clock(self._scope))
+        here = before + (datetime.now(UTC) - before) / 2
+        self._skew_ms = round((here - there).total_seconds() * 1000)
+        if abs(self._skew_ms) > SKEW_SECONDS * 1000:
+            logger.warning(
+                "this machine's clock is %.1f s %s the database's; due times follow the database",
+                abs(self._skew_ms) / 1000,
+                "ahead of" if self._skew_ms > 0 else "behind",
+            )

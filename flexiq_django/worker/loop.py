@@ -1,0 +1,158 @@
+"""Free slots -> claim -> submit -> wait or be woken."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from flexiq_django import signals
+from flexiq_django.core.records import ClaimedJob
+from flexiq_django.store import claim, lease
+from flexiq_django.worker.buffer import MOST, Buffer
+from flexiq_django.worker.connections import Keeper
+from flexiq_django.worker.executors.base import Executor
+from flexiq_django.worker.heartbeat import Holdings
+from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.waking import Waker
+
+logger = logging.getLogger(__name__)
+
+#: First pause after work was found, in seconds; each empty look doubles it.
+SHORTEST_PAUSE = 0.01
+#: Seconds after which the lanes are looked up anew even though claims still find work.
+LANES_SECONDS = 1.0
+#: Unstarted jobs held longer than this, in seconds, go back to where others can take them.
+LONGEST_HELD = 0.5
+#: Attempts that may wait to be settled before the worker stops claiming.
+MOST_UNSETTLED = 1000
+
+
+class ClaimLoop:
+    """Keeps the executor supplied. Runs in the main thread."""
+
+    def __init__(
+        self,
+        options: WorkerOptions,
+        *,
+        worker_id: str,
+        keeper: Keeper,
+        waker: Waker,
+        executor: Executor,
+        buffer: Buffer,
+        holdings: Holdings,
+        unsettled: Callable[[], int],
+        on_empty: Callable[[], None],
+    ) -> None:
+        self._options = options
+        self._scope = options.scope
+        self._worker_id = worker_id
+        self._keeper = keeper
+        self._waker = waker
+        self._executor = executor
+        self._buffer = buffer
+        self._holdings = holdings
+        self._unsettled = unsettled
+        self._on_empty = on_empty
+        self._lanes: list[str] = []
+        self._lanes_at = float("-inf")
+        self._submitted_at = 0.0
+        self._pause = SHORTEST_PAUSE
+        self.claimed = 0
+        #: When the loop last came round, in monotonic seconds: what a health check judges.
+        self.turned_at = time.monotonic()
+
+    def turn(self) -> bool:
+        """Claim what there is room for, then wait. False when nothing at all was found to do."""
+        self.turned_at = time.monotonic()
+        self._give_back_stale()
+        room = self._room()
+        if room == 0:
+            self._waker.wait(1.0)
+            return True
+        jobs = self._claim(room)
+        if jobs:
+            self._pause = SHORTEST_PAUSE
+            if len(jobs) == room:
+                return True
+        else:
+            self._on_empty()
+            if self._options.burst:
+                return False
+        self._waker.wait(self._pause)
+        self._pause = min(self._pause * 2, self._waker.longest_pause)
+        return True
+
+    def woken(self) -> None:
+        """Work has come: look again soon, and often for a while."""
+        self._pause = SHORTEST_PAUSE
+        self._waker.wake()
+
+    def give_back(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Return jobs whose body has not begun to where any worker can claim them."""
+        if jobs:
+            self._keeper.call(lambda: lease.release(self._scope, jobs))
+            self._holdings.drop(list(jobs))
+            self.claimed -= len(jobs)
+
+    def _room(self) -> int:
+        """How many jobs to claim now; 0 while enough are at hand or the settler lags behind."""
+        executor = self._executor
+        if self._unsettled() > MOST_UNSETTLED:
+            return 0
+        wanted = executor.concurrency + self._buffer.size
+        at_hand = executor.running + executor.waiting
+        room = min(wanted - at_hand, MOST)
+        # Fetch in few large batches: refill when half is used up, or when a slot would go idle.
+        if at_hand >= executor.concurrency and room < wanted / 2:
+            return 0
+        limit = self._options.max_jobs
+        return max(0, room if limit is None else min(room, limit - self.claimed))
+
+    def _claim(self, limit: int) -> list[ClaimedJob]:
+        fresh = time.monotonic() - self._lanes_at < LANES_SECONDS
+        jobs = self._take(limit) if self._lanes and fresh else []
+        if not jobs:
+            before, was_fresh = self._lanes, fresh
+            self._discover()
+            # Known lanes that were just found empty need no second look.
+            if self._lanes and not (was_fresh and self._lanes == before):
+                jobs = self._take(limit)
+        if jobs:
+            self.claimed += len(jobs)
+            self._holdings.add(jobs)
+            self._submitted_at = time.monotonic()
+            self._executor.submit(jobs)
+        return jobs
+
+    def _discover(self) -> None:
+        self._lanes = self._keeper.call(
+            lambda: claim.discover_lanes(
+                self._scope,
+                queues=self._options.queues,
+                deployment_id=self._options.deployment_id,
+            )
+        )
+        self._lanes_at = time.monotonic()
+
+    def _take(self, limit: int) -> list[ClaimedJob]:
+        return self._keeper.call(
+            lambda: claim.claim(
+                self._scope,
+                lanes=self._lanes,
+                limit=limit,
+                worker_id=self._worker_id,
+                lease_ms=self._options.lease_ms,
+            )
+        )
+
+    def _give_back_stale(self) -> None:
+        """Long bodies have taken every slot: jobs held in advance must not wait behind them."""
+        if self._executor.waiting and time.monotonic() - self._submitted_at > LONGEST_HELD:
+            self.give_back(self._executor.take_back())
+
+
+def announce_started(job: ClaimedJob, worker_id: str) -> None:
+    """Send ``job_started``."""
+    if signals.job_started.receivers:
+        signals.send(signals.job_started, job=job, worker_id=worker_id)

@@ -1,0 +1,292 @@
+"""One worker process: compose the parts, run, drain, leave."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import flexiq_django
+from flexiq_django import signals
+from flexiq_django.api.context import Attempt
+from flexiq_django.core.outcome import EXPIRED, INTERRUPTED, Ending, Outcome, decide
+from flexiq_django.core.records import ClaimedJob, Settlement
+from flexiq_django.store import promote, workers
+from flexiq_django.worker.attempt import Runner, late
+from flexiq_django.worker.buffer import Buffer
+from flexiq_django.worker.catalogue import Catalogue
+from flexiq_django.worker.chores import build_chores
+from flexiq_django.worker.connections import (
+    GaveUp,
+    Keeper,
+    clean_after_job,
+    clean_before_job,
+)
+from flexiq_django.worker.executors.threads import ThreadExecutor
+from flexiq_django.worker.heartbeat import Heartbeat, Holdings
+from flexiq_django.worker.loop import ClaimLoop, announce_started
+from flexiq_django.worker.options import WorkerOptions, new_worker_id
+from flexiq_django.worker.settler import Settler
+from flexiq_django.worker.waking import make_waker
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for the last writes when the worker is told to leave at once.
+LAST_WRITES = 2.0
+
+
+class WorkerProcess:
+    """Claims and runs jobs until it is told to stop, or in burst mode until there are none."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self.options = options
+        self.worker_id = new_worker_id()
+        self._stops = 0
+        self._last_call: float | None = None
+        scope = options.scope
+        self._catalogue = Catalogue(scope)
+        self._keeper = Keeper(scope, self._must_give_up)
+        self._waker = make_waker(scope, self._keeper, poll_seconds=options.poll, listen=options.listen)
+        self._holdings = Holdings()
+        self._buffer = Buffer(options.concurrency)
+        self._runner = Runner(
+            scope,
+            self._catalogue.find,
+            max_result_bytes=options.max_result_bytes,
+            max_error_bytes=options.max_error_bytes,
+        )
+        self._executor = ThreadExecutor(options.concurrency, self._run_job, self._waker.wake)
+        self._settler = Settler(
+            scope,
+            Keeper(scope, self._must_give_up),
+            worker_id=self.worker_id,
+            policy_of=self._catalogue.policy_of,
+            expects_more=lambda: self._executor.waiting > 0,
+            on_settled=self._on_settled,
+        )
+        self._heartbeat = Heartbeat(
+            scope,
+            Keeper(scope, self._must_give_up),
+            self._holdings,
+            worker_id=self.worker_id,
+            lease_ms=options.lease_ms,
+            seconds=options.heartbeat,
+            state=lambda: "draining" if self._stops else "running",
+            on_timeout=self._on_timeout,
+        )
+        self._chores = build_chores(
+            options,
+            Keeper(scope, lambda: self._stops > 0),
+            self._catalogue,
+            holder=self.worker_id,
+            on_ready=lambda _count: self._loop.woken(),
+            on_reaped=self._tell_settled,
+        )
+        self._loop = ClaimLoop(
+            options,
+            worker_id=self.worker_id,
+            keeper=self._keeper,
+            waker=self._waker,
+            executor=self._executor,
+            buffer=self._buffer,
+            holdings=self._holdings,
+            unsettled=lambda: self._settler.pending,
+            on_empty=self._chores.nudge,
+        )
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Work until told to stop; the exit code: 0 after a clean drain, 1 when jobs were cut off."""
+        self._install_signals()
+        signals.job_enqueued.connect(self._on_enqueued)
+        try:
+            self._register()
+        except GaveUp:
+            return 0
+        self._catalogue.declare_schedules(self._keeper.call)
+        for part in (self._executor, self._settler, self._heartbeat, self._chores):
+            part.start()
+        logger.info("worker %s started: %s", self.worker_id, self._describe())
+        signals.send(
+            signals.worker_started, worker_id=self.worker_id, namespace=self.options.scope.namespace
+        )
+        try:
+            self._work()
+        except GaveUp:
+            logger.warning("stopping while the database is away")
+        return self._drain()
+
+    def request_stop(self) -> None:
+        """Drain; a second call leaves at once. Safe in a signal handler."""
+        self._stops += 1
+        if self._stops > 1:
+            self._last_call = time.monotonic() + LAST_WRITES
+        self._waker.wake()
+
+    def _work(self) -> None:
+        limit = self.options.max_jobs
+        while not self._stops:
+            found = self._loop.turn()
+            if limit is not None and self._loop.claimed >= limit:
+                logger.info("claimed %s jobs, which is the most for one process", limit)
+                return
+            if not found and self._is_done():
+                return
+
+    def _is_done(self) -> bool:
+        """In burst mode: nothing is claimed, running or waiting to be settled, nothing is due."""
+        if len(self._holdings) or self._settler.pending or self._executor.running:
+            self._waker.wait(0.005)
+            return False
+        moved, _ = self._keeper.call(lambda: promote.promote_due(self.options.scope))
+        return moved == 0 and not self._loop.turn()
+
+    def _drain(self) -> int:
+        options = self.options
+        logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(self._holdings))
+        deadline = time.monotonic() + options.stop_timeout
+        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
+        while self._executor.running and self._stops < 2 and time.monotonic() < deadline:
+            self._waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
+        self._executor.stop()
+        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
+        stragglers = [each for each in self._holdings.attempts() if each.end()]
+        for attempt in stragglers:
+            self._interrupt(attempt)
+        self._last_call = time.monotonic() + LAST_WRITES if self._stops > 1 else deadline + 10.0
+        settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
+        self._chores.stop(LAST_WRITES)
+        self._heartbeat.stop(LAST_WRITES)
+        self._attempt_call(lambda: workers.remove(options.scope, self.worker_id))
+        signals.send(
+            signals.worker_stopped, worker_id=self.worker_id, namespace=options.scope.namespace
+        )
+        signals.job_enqueued.disconnect(self._on_enqueued)
+        logger.info("worker %s stopped; %s jobs interrupted", self.worker_id, len(stragglers))
+        self._keeper.close()
+        self._waker.close()
+        return 0 if settled and not stragglers else 1
+
+    def _attempt_call(self, action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except Exception as error:  # leaving must go on: the leases see to the rest
+            logger.warning("on the way out: %s", error or type(error).__name__)
+
+    def _interrupt(self, attempt: Attempt) -> None:
+        attempt.is_over = True
+        logger.warning(
+            "job %s (%s) is interrupted: the worker stops", attempt.job.id, attempt.job.task_name
+        )
+        duration_ms = (time.monotonic() - attempt.began) * 1000
+        self._settler.add(
+            Outcome(
+                job=attempt.job,
+                ending=Ending.FAILED,
+                error=INTERRUPTED,
+                retry_after=0.0,
+                duration_ms=duration_ms,
+            )
+        )
+
+    def _must_give_up(self) -> bool:
+        return self._last_call is not None and time.monotonic() > self._last_call
+
+    # --- one job ----------------------------------------------------------------------------------
+
+    def _run_job(self, job: ClaimedJob) -> None:
+        """Run a body in an executor's thread, and hand on how it ended."""
+        if job.is_expired:
+            self._settler.add(expired(job))
+            return
+        task = self._catalogue.find(job.task_name)
+        attempt = Attempt(
+            job,
+            namespace=self.options.scope.namespace,
+            journal=self._settler,
+            soft_timeout=task.options.soft_timeout if task else None,
+        )
+        self._holdings.begin(attempt)
+        announce_started(job, self.worker_id)
+        clean_before_job()
+        outcome = self._runner.run(attempt)
+        clean_after_job()
+        self._holdings.end(attempt)
+        if not attempt.end():
+            return  # timed out or interrupted: that has been said already
+        if outcome is None:
+            self._holdings.drop([job])
+            return
+        if outcome.duration_ms is not None:
+            self._buffer.note(outcome.duration_ms / 1000)
+        if attempt.is_settled:
+            self._on_settled([job])
+            self._tell_settled([decide(outcome, self._catalogue.policy_of(job.task_name))])
+            return
+        self._settler.add(outcome)
+
+    def _on_timeout(self, attempt: Attempt) -> None:
+        if not attempt.end():
+            return
+        attempt.is_over = True
+        logger.warning(
+            "job %s (%s) runs longer than its %s ms; its thread is given up",
+            attempt.job.id,
+            attempt.job.task_name,
+            attempt.job.timeout_ms,
+        )
+        self._settler.add(late(attempt))
+        self._holdings.end(attempt)
+        self._executor.replace_slot(attempt.job)
+
+    def _on_settled(self, jobs: Sequence[ClaimedJob]) -> None:
+        self._holdings.drop(list(jobs))
+
+    def _tell_settled(self, settlements: Sequence[Settlement]) -> None:
+        self._settler.tell(settlements)
+
+    # --- around it --------------------------------------------------------------------------------
+
+    def _on_enqueued(self, *, namespace: str, using: str, **_: Any) -> None:
+        scope = self.options.scope
+        if namespace == scope.namespace and using == scope.using:
+            self._loop.woken()
+
+    def _install_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.request_stop())
+
+    def _register(self) -> None:
+        options = self.options
+        row = {
+            "id": self.worker_id,
+            "hostname": socket.gethostname()[:200],
+            "pid": os.getpid(),
+            "queues": json.dumps(options.queues),
+            "executor": "threads",
+            "concurrency": options.concurrency,
+            "deployment_id": options.deployment_id,
+            "version": flexiq_django.__version__,
+            "config": json.dumps(options.fleet_values),
+            "state": "running",
+            "clock_skew_ms": 0,
+        }
+        self._keeper.call(
+            lambda: workers.register(options.scope, row, lease_ms=options.lease_ms)
+        )
+
+    def _describe(self) -> str:
+        options = self.options
+        served = "all queues" if options.queues is None else f"queues {', '.join(options.queues)}"
+        return f"namespace {options.scope.namespace}, {served}, {options.concurrency} threads"
+
+
+def expired(job: ClaimedJob) -> Outcome:
+    """The outcome of a job that was claimed too late."""
+    return Outcome(job=job, ending=Ending.EXPIRED, error=EXPIRED)

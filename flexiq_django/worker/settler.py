@@ -1,0 +1,215 @@
+"""Write down how attempts ended, many in one transaction, and tell whoever listens.
+
+Nothing waits for company when the worker is otherwise idle; while more results are about to come, the
+first waits a few milliseconds for them. While one batch is being written the next one gathers.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flexiq_django import signals
+from flexiq_django.api.context import Attempt
+from flexiq_django.core.outcome import Outcome, decide
+from flexiq_django.core.records import ClaimedJob, Settlement
+from flexiq_django.core.retry import RetryPolicy
+from flexiq_django.store import journal, settle
+from flexiq_django.store.scope import Scope
+from flexiq_django.worker.connections import GaveUp, Keeper
+
+logger = logging.getLogger(__name__)
+
+#: Most attempts settled in one transaction.
+BATCH = 100
+#: Longest time a result waits for company, in seconds.
+COMPANY_SECONDS = 0.003
+
+Note = tuple[str, ClaimedJob, Any]
+
+
+class Settler:
+    """The thread that settles. Also the journal of the attempts: their progress and log lines."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        keeper: Keeper,
+        *,
+        worker_id: str,
+        policy_of: Callable[[str], RetryPolicy],
+        expects_more: Callable[[], bool],
+        on_settled: Callable[[Sequence[ClaimedJob]], None],
+    ) -> None:
+        self._scope = scope
+        self._keeper = keeper
+        self._worker_id = worker_id
+        self._policy_of = policy_of
+        self._expects_more = expects_more
+        self._on_settled = on_settled
+        self._outcomes: deque[Outcome] = deque()
+        self._notes: deque[Note] = deque()
+        self._ready = threading.Event()
+        self._in_hand = 0
+        self._stop = False
+        self._thread = threading.Thread(target=self._run, name="flexiq-settler", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def pending(self) -> int:
+        """Attempts that have ended but are not settled yet."""
+        return len(self._outcomes) + self._in_hand
+
+    def add(self, outcome: Outcome) -> None:
+        """Settle this attempt soon."""
+        self._outcomes.append(outcome)
+        if not self._ready.is_set():
+            self._ready.set()
+
+    def stop(self, timeout: float) -> bool:
+        """Settle what is there, then end. False if that took longer than ``timeout`` seconds."""
+        self._stop = True
+        self._ready.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # --- the journal of the attempts --------------------------------------------------------------
+
+    def progress(self, job: ClaimedJob, value: int) -> None:
+        """Store the progress soon; a later value replaces one not yet stored."""
+        self._note("progress", job, value)
+
+    def log(self, job: ClaimedJob, level: str, message: str, extra: str | None) -> None:
+        """Store a log line soon, in order."""
+        self._note("log", job, (level, message, extra))
+
+    def look(self, attempt: Attempt) -> None:
+        """Bring the flags of an attempt up to date on the calling thread's connection."""
+        if not journal.can_look(self._scope):
+            return
+        key = (attempt.job.id, attempt.job.token)
+        seen = journal.look(self._scope, [key]).get(attempt.job.id)
+        attempt.is_over = attempt.is_over or seen is None
+        attempt.is_cancel_requested = bool(seen)
+
+    def _note(self, kind: str, job: ClaimedJob, value: Any) -> None:
+        self._notes.append((kind, job, value))
+        self._ready.set()
+
+    # --- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not (self._stop and not self._outcomes and not self._notes):
+            self._ready.wait(1.0)
+            self._ready.clear()
+            try:
+                self._write()
+            except GaveUp:
+                logger.error("stopping with %s attempts not settled", self.pending)
+                break
+            except Exception:
+                logger.exception("settling failed; the leases of the jobs will run out")
+                self._in_hand = 0
+        self._keeper.close()
+
+    def _write(self) -> None:
+        while self._outcomes or self._notes:
+            if self._outcomes:
+                self._wait_for_company()
+            # Notes first: what an attempt said before it ended still carries a valid token.
+            batch = [self._outcomes.popleft() for _ in range(min(BATCH, len(self._outcomes)))]
+            self._in_hand = len(batch)
+            self._write_notes()
+            if batch:
+                self._settle(batch)
+            self._in_hand = 0
+
+    def _wait_for_company(self) -> None:
+        deadline = time.monotonic() + COMPANY_SECONDS
+        while len(self._outcomes) < BATCH and not self._stop and self._expects_more():
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                return
+            self._ready.wait(min(rest, 0.001))
+            self._ready.clear()
+
+    def _write_notes(self) -> None:
+        notes = [self._notes.popleft() for _ in range(len(self._notes))]
+        latest = {job.id: value for kind, job, value in notes if kind == "progress"}
+        for kind, job, value in notes:
+            if kind == "log":
+                self._keeper.call(lambda job=job, value=value: self._append(job, value))
+            elif job.id in latest:
+                value = latest.pop(job.id)
+                self._keeper.call(
+                    lambda job=job, value=value: journal.set_progress(
+                        self._scope, job.id, job.token, value
+                    )
+                )
+
+    def _append(self, job: ClaimedJob, line: tuple[str, str, str | None]) -> bool:
+        level, message, extra = line
+        return journal.append_log(
+            self._scope,
+            job.id,
+            job.token,
+            task_name=job.task_name,
+            level=level,
+            message=message,
+            extra=extra,
+        )
+
+    def _settle(self, batch: Sequence[Outcome]) -> None:
+        settlements = [decide(each, self._policy_of(each.job.task_name)) for each in batch]
+        try:
+            outcome = self._keeper.call(lambda: settle.settle(self._scope, settlements))
+        except GaveUp:
+            raise
+        except Exception:
+            self._settle_apart(batch)
+            return
+        for each in settlements:
+            if each.job_id in outcome.lost:
+                logger.warning(
+                    "late result of job %s (%s) dropped: the attempt no longer owns the job",
+                    each.job_id,
+                    each.task_name,
+                )
+        self._on_settled([each.job for each in batch])
+        if signals.job_settled.receivers:
+            self.tell(each for each in settlements if each.job_id in outcome.settled)
+
+    def _settle_apart(self, batch: Sequence[Outcome]) -> None:
+        """One bad row must not take the others with it: settle them one by one."""
+        if len(batch) > 1:
+            logger.warning("settling %s attempts together failed", len(batch), exc_info=True)
+            for each in batch:
+                self._settle([each])
+            return
+        # Let go of it: its lease is no longer renewed, and the reaper will say what happened.
+        logger.exception("job %s cannot be settled; its lease will run out", batch[0].job.id)
+        self._on_settled([batch[0].job])
+
+    def tell(self, settlements: Any) -> None:
+        """Send ``job_settled`` for settlements that were written."""
+        for each in settlements:
+            signals.send(
+                signals.job_settled,
+                job_id=str(each.job_id),
+                task_name=each.task_name,
+                status=each.status,
+                error=each.error or each.attempt_error,
+                worker_id=self._worker_id,
+            )
+
+
+def settled_together(outcome: Outcome, policy: RetryPolicy) -> Settlement:
+    """The settlement a transactional body has written itself, for the signal."""
+    return decide(outcome, policy)

@@ -1,0 +1,153 @@
+"""Several worker processes under one parent that replaces those that die.
+
+Children are spawned, never forked: they share no socket, no lock and no thread with the parent, which
+opens no database connection at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+
+from flexiq_django.worker.options import WorkerOptions
+
+logger = logging.getLogger(__name__)
+
+#: A child that lived shorter than this, in seconds, is replaced with a growing pause.
+_HEALTHY_AFTER = 10.0
+_LONGEST_PAUSE = 30.0
+#: Seconds a child gets beyond its own stop timeout before it is killed.
+_BEYOND = 20.0
+
+
+class Supervisor:
+    """Runs ``processes`` children with the same options until told to stop."""
+
+    def __init__(self, options: WorkerOptions, processes: int) -> None:
+        self._options = options
+        self._processes = processes
+        self._stops = 0
+        self._children: dict[int, SpawnProcess] = {}
+        self._born: dict[int, float] = {}
+        self._due: dict[int, float] = {}
+        self._pauses: dict[int, float] = {}
+        self._worst = 0
+        self._reader, self._writer = multiprocessing.Pipe(duplex=False)
+
+    def run(self) -> int:
+        """Supervise; the worst exit code of a child that left because it was told to, or by itself."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._on_signal())
+        now = time.monotonic()
+        self._due = {slot: now for slot in range(self._processes)}
+        told = 0
+        while self._children or (self._due and not self._stops):
+            if self._stops > told:
+                told = self._stops
+                self._due.clear()
+                self._signal_children()
+            self._start_due()
+            self._wait()
+            self._collect()
+        return self._worst
+
+    def _on_signal(self) -> None:
+        self._stops += 1
+        # Only a write: a signal handler must not take locks.
+        os.write(self._writer.fileno(), b"\0")
+
+    def _signal_children(self) -> None:
+        logger.info("stopping %s worker processes", len(self._children))
+        for child in self._children.values():
+            if child.pid is not None:
+                os.kill(child.pid, signal.SIGTERM)
+        if self._stops == 1:
+            patience = self._options.stop_timeout + _BEYOND
+            killer = threading.Timer(patience, self._kill_all)
+            killer.daemon = True
+            killer.start()
+
+    def _kill_all(self) -> None:
+        for child in list(self._children.values()):
+            logger.error("worker process %s does not leave; killing it", child.pid)
+            child.kill()
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for slot in [slot for slot, due in self._due.items() if due <= now]:
+            del self._due[slot]
+            child = multiprocessing.get_context("spawn").Process(
+                target=run_child, args=(self._options,), name=f"flexiq-worker-{slot}"
+            )
+            child.start()
+            self._children[slot] = child
+            self._born[slot] = now
+
+    def _wait(self) -> None:
+        now = time.monotonic()
+        rest = min([due - now for due in self._due.values()], default=None)
+        sentinels = [child.sentinel for child in self._children.values()]
+        ready = wait([*sentinels, self._reader], None if rest is None else max(0.0, rest))
+        if self._reader in ready:
+            os.read(self._reader.fileno(), 4096)
+
+    def _collect(self) -> None:
+        for slot, child in list(self._children.items()):
+            if child.exitcode is None:
+                continue
+            del self._children[slot]
+            code = child.exitcode
+            if self._stops:
+                self._worst = max(self._worst, abs(code))
+            elif self._options.burst and code == 0:
+                continue
+            else:
+                self._replace(slot, child.pid, code)
+
+    def _replace(self, slot: int, pid: int | None, code: int) -> None:
+        lived = time.monotonic() - self._born[slot]
+        if code == 0 or lived > _HEALTHY_AFTER:
+            self._pauses[slot] = 0.0
+        else:
+            self._pauses[slot] = min(_LONGEST_PAUSE, max(0.5, self._pauses.get(slot, 0.0) * 2))
+        pause = self._pauses[slot]
+        reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+        logger.warning("worker process %s ended (%s); replaced in %.1f s", pid, reason, pause)
+        self._due[slot] = time.monotonic() + pause
+
+
+def run_child(options: WorkerOptions) -> None:
+    """What a spawned child does: set Django up, work, leave with the worker's exit code."""
+    # A group of its own: Ctrl-C in a terminal then reaches the parent alone, which passes it on once.
+    os.setpgrp()
+    import django
+
+    django.setup()
+    from flexiq_django.worker.process import WorkerProcess
+
+    worker = WorkerProcess(options)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    leave(worker.run())
+
+
+def leave(code: int) -> None:
+    """End the process at once: threads of bodies that do not end must not hold it."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        logger.warning("the supervisor is gone; draining")
+        os.kill(os.getpid(), signal.SIGTERM)

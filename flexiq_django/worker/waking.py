@@ -1,0 +1,128 @@
+"""How an idle worker notices new work: a notification, a changed file, or patience."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.postgresql import PostgreSQL
+from flexiq_django.store.vendors.sqlite import SQLite
+from flexiq_django.worker.connections import Keeper
+
+#: Longest pause between two looks where a notification comes anyway, in seconds.
+_NOTIFIED_PAUSE = 5.0
+#: Pause between two looks at SQLite's data version, in seconds, when busy and when idle for a second.
+_QUICK_LOOK, _SLOW_LOOK = 0.002, 0.01
+
+
+class Waker:
+    """Waits for work, and can be woken from any thread and from a signal handler.
+
+    This one knows no other sign of work than a call of ``wake``: the worker has to look by itself
+    every ``longest_pause`` seconds.
+    """
+
+    def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
+        self._scope = scope
+        self._keeper = keeper
+        self.longest_pause = poll_seconds
+        # A socket rather than an Event: a signal handler may write to it while the main thread
+        # waits, where taking the lock of an Event could block for ever.
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+
+    def wake(self) -> None:
+        """End the present wait, or the next one."""
+        try:
+            self._writer.send(b"\0")
+        except (BlockingIOError, OSError):
+            pass  # it is full of wake-ups already, or closed
+
+    def wait(self, seconds: float) -> None:
+        """Return when woken, when there are signs of work, or after ``seconds``."""
+        select.select([self._reader], [], [], max(0.0, seconds))
+        self._drain()
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        self._reader.close()
+        self._writer.close()
+
+    def _drain(self) -> bool:
+        woken = False
+        try:
+            while self._reader.recv(4096):
+                woken = True
+        except BlockingIOError:
+            pass
+        return woken
+
+
+class ListeningWaker(Waker):
+    """PostgreSQL: the claiming connection listens itself, so a notification is one hop away."""
+
+    def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
+        super().__init__(scope, keeper, poll_seconds=poll_seconds)
+        self.longest_pause = max(poll_seconds, _NOTIFIED_PAUSE)
+        self._listening_on: object = None
+
+    def wait(self, seconds: float) -> None:
+        self._keeper.call(lambda: self._wait(seconds))
+        self._drain()
+
+    def _wait(self, seconds: float) -> None:
+        database = open_database(self._scope)
+        assert isinstance(database, PostgreSQL)  # noqa: S101 - chosen by make_waker
+        raw = database.connection.connection
+        if raw is not self._listening_on:
+            database.listen()
+            self._listening_on = database.connection.connection
+            return  # something may have come before we listened: look first
+        database.wait_for_notify(self._reader.fileno(), max(0.0, seconds))
+
+
+class DataVersionWaker(Waker):
+    """SQLite: a pragma that costs microseconds tells that somebody has committed to the file."""
+
+    def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
+        super().__init__(scope, keeper, poll_seconds=poll_seconds)
+        self._seen = -1
+        self._changed_at = 0.0
+
+    def wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + max(0.0, seconds)
+        while not self._has_changed():
+            now = time.monotonic()
+            if now >= deadline:
+                return
+            look = _QUICK_LOOK if now - self._changed_at < 1.0 else _SLOW_LOOK
+            select.select([self._reader], [], [], min(look, deadline - now))
+            if self._drain():
+                return
+
+    def _has_changed(self) -> bool:
+        version = self._keeper.call(self._version)
+        if version == self._seen:
+            return False
+        self._seen, self._changed_at = version, time.monotonic()
+        return True
+
+    def _version(self) -> int:
+        database = open_database(self._scope)
+        assert isinstance(database, SQLite)  # noqa: S101 - chosen by make_waker
+        return database.data_version()
+
+
+def make_waker(scope: Scope, keeper: Keeper, *, poll_seconds: float, listen: bool) -> Waker:
+    """The waker that fits the database."""
+    database = open_database(scope)
+    kind = Waker
+    if isinstance(database, SQLite):
+        kind = DataVersionWaker
+    elif isinstance(database, PostgreSQL) and listen and database.can_listen:
+        kind = ListeningWaker
+    return kind(scope, keeper, poll_seconds=poll_seconds)
