@@ -44,7 +44,7 @@ _HOMES = {
     "TaskCancelledError": "flexiq_django.exceptions",
 }
 
-__all__ = [  # noqa: PLE0604 - resolved by __getattr__
+__all__ = [
     "FlexiQError",
     "JobResult",
     "JobStatus",

@@ -17,11 +17,11 @@ class FlexiqConfig(AppConfig):
 
     def ready(self) -> None:
         """Import the task module of every app. Starts no thread and touches no database."""
+        from django.conf import settings
+
         from flexiq_django import checks  # noqa: F401 - registers itself
         from flexiq_django.conf import find_problems, get_settings
 
         # A wrong setting is reported by the system checks, with its name, rather than here.
-        from django.conf import settings
-
         if not find_problems(getattr(settings, "FLEXIQ", {})):
             autodiscover_modules(get_settings().AUTODISCOVER_MODULE)

@@ -69,7 +69,8 @@ class JobNotActiveError(FlexiQError, RuntimeError):
     """There is no such job in this namespace, or it has ended."""
 
 
-# --- what happened to a job, raised by JobResult.result() -------------------------------------------
+# --- what happened to a job, raised by JobResult.result()
+# -------------------------------------------
 
 
 class JobFailure(FlexiQError):  # noqa: N818 - a family name; the members end in Error

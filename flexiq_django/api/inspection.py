@@ -9,7 +9,7 @@ from uuid import UUID
 from flexiq_django.api import options as check
 from flexiq_django.api.result import JobResult, to_ms
 from flexiq_django.api.twins import async_twin
-from flexiq_django.core.status import parse_status
+from flexiq_django.core.status import COUNT_KEYS, parse_status
 from flexiq_django.store import inspect, schedules, workers
 from flexiq_django.store.scope import Scope
 
@@ -49,7 +49,7 @@ class Inspection:
         task_name: str | None = None,
         limit: int = 50,
         offset: int = 0,
-        namespace: str | None | _Unset = UNSET,
+        namespace: str | _Unset | None = UNSET,
     ) -> list[JobResult]:
         """Jobs that are not archived, newest first, which match every filter given.
 
@@ -83,7 +83,7 @@ class Inspection:
         if queue_name is None:
             return inspect.stats_by_queue(self.scope)
         counts = inspect.stats_by_queue(self.scope, queue_name)
-        return counts.get(queue_name) or dict.fromkeys(inspect.COUNT_KEYS, 0)
+        return counts.get(queue_name) or dict.fromkeys(COUNT_KEYS, 0)
 
     def job_errors(self, job_id: str) -> list[dict[str, Any]]:
         """Every failed attempt of a job, oldest first: id, job_id, attempt, error, failed_at.
@@ -159,7 +159,7 @@ class Inspection:
     def _queue(self) -> Queue:
         return self  # type: ignore[return-value]  # a base of Queue, never used without it
 
-    def _scope_for(self, namespace: str | None | _Unset) -> Scope:
+    def _scope_for(self, namespace: str | _Unset | None) -> Scope:
         if isinstance(namespace, _Unset) or namespace is None:
             return self.scope
         return Scope(using=self.scope.using, namespace=namespace)
@@ -167,6 +167,10 @@ class Inspection:
 
 def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: str(value) if isinstance(value, UUID) else to_ms(value) if name == "failed_at" else value
+        name: str(value)
+        if isinstance(value, UUID)
+        else to_ms(value)
+        if name == "failed_at"
+        else value
         for name, value in row.items()
     }

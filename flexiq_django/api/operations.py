@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from flexiq_django.api import options as check
 from flexiq_django.api.context import check_progress
 from flexiq_django.api.twins import async_twin
-from flexiq_django.exceptions import InvalidOptionError, JobNotActiveError
+from flexiq_django.exceptions import JobNotActiveError
 from flexiq_django.store import archive as archiving
 from flexiq_django.store import operate
 
@@ -35,8 +35,8 @@ class Operations:
     def cancel_running_job(self, job_id: str) -> bool:
         """Ask a running job to stop. True means the request is recorded, not that it stopped.
 
-        The task notices when it calls ``current_job.check_cancelled()``; one that never does runs to
-        its end. False if the job is unknown or not running.
+        The task notices when it calls ``current_job.check_cancelled()``; one that never does runs
+        to its end. False if the job is unknown or not running.
         """
         key = check.parse_id(job_id)
         return key is not None and operate.request_cancel(self.scope, key)
@@ -57,12 +57,9 @@ class Operations:
 
         Works in short transactions, so that it may run beside busy workers.
         """
-        if not isinstance(older_than, int | float) or isinstance(older_than, bool):
-            raise TypeError(f"older_than is {older_than!r}; it must be a number of seconds")
-        if older_than != older_than:  # NaN
-            raise InvalidOptionError("older_than is NaN; it must be a number of seconds")
+        age = check.check_number("older_than", older_than)
         # Beyond a hundred years either way the answer no longer changes.
-        bounded = max(-3_155_760_000.0, min(3_155_760_000.0, float(older_than)))
+        bounded = max(-3_155_760_000.0, min(3_155_760_000.0, age))
         moved = 0
         while batch := archiving.archive_batch(self.scope, older_than_ms=round(bounded * 1000)):
             moved += batch

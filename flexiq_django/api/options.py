@@ -51,7 +51,7 @@ def check_text(option: str, value: Any, *, longest: int | None = None) -> str | 
     return value
 
 
-def check_whole(option: str, value: Any, *, least: int, most: int) -> int:
+def check_whole(option: str, value: object, *, least: int, most: int) -> int:
     """A whole number within bounds; ``True`` and ``False`` are none."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidOptionError(
@@ -68,10 +68,19 @@ def check_seconds(option: str, value: Any, *, above_zero: bool = False) -> int |
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (above_zero and value == 0):
         raise InvalidOptionError(f"{option} is {value!r}; allowed is a number of seconds, {bound}")
-    milliseconds = math.ceil(value * 1000)
+    milliseconds: int = math.ceil(value * 1000)
     if milliseconds > _LONGEST_MS:
         raise InvalidOptionError(f"{option} is {value!r} seconds; the longest is 100 years")
     return milliseconds
+
+
+def check_number(option: str, value: object) -> float:
+    """A number of seconds of either sign. Raises ``TypeError``, and for NaN a ``ValueError``."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{option} is {value!r}; it must be a number of seconds")
+    if math.isnan(value):
+        raise InvalidOptionError(f"{option} is NaN; it must be a number of seconds")
+    return float(value)
 
 
 def check_moment(option: str, value: Any) -> datetime | None:
@@ -130,7 +139,7 @@ def check_lengths(expected: int, lists: dict[str, Any]) -> None:
     for name, values in lists.items():
         if len(values) != expected:
             raise InvalidOptionError(
-                f"the list of {name} has {len(values)} entries; it must have {expected}, as args_list"
+                f"the list of {name} has {len(values)} entries; it must have {expected}"
             )
 
 

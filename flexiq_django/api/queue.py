@@ -120,13 +120,14 @@ class Queue(Inspection, Operations):
     ) -> Task[P, R] | Callable[[Callable[P, R]], Task[P, R]]:
         """Declare a function as a task: ``@queue.task`` or ``@queue.task(...)``.
 
-        The name is ``module.qualname`` unless given; declaring it again replaces the task. Times are
-        seconds. A failed attempt is tried again up to ``max_retries`` times, after
+        The name is ``module.qualname`` unless given; declaring it again replaces the task. Times
+        are seconds. A failed attempt is tried again up to ``max_retries`` times, after
         ``retry_delays[n]`` (the last repeats), else after ``retry_backoff * 2**n`` up to
-        ``max_retry_delay``, drawn at random from that span unless ``jitter=False``; ``retry_on`` and
-        ``dont_retry_on`` say for which exceptions. With ``transactional=True`` the body and the
-        completion of the job commit together, in the queue's database. ``soft_timeout`` is noticed by
-        ``current_job.check_timeout()``. Raises ``InvalidOptionError`` and ``ConfigurationError``.
+        ``max_retry_delay``, drawn at random from that span unless ``jitter=False``; ``retry_on``
+        and ``dont_retry_on`` say for which exceptions. With ``transactional=True`` the body and the
+        completion of the job commit together, in the queue's database. ``soft_timeout`` is noticed
+        by ``current_job.check_timeout()``. Raises ``InvalidOptionError`` and
+        ``ConfigurationError``.
         """
         if function is not None:
             return self._declare(function, options)
@@ -182,9 +183,9 @@ class Queue(Inspection, Operations):
     ) -> JobResult:
         """Store a job, in the transaction the caller is in; its handle.
 
-        Options not given come from the task, then from the queue. A task known only by name to other
-        processes may be enqueued by that name. Raises the named error of whatever is not allowed,
-        before anything is written.
+        Options not given come from the task, then from the queue. A task known only by name to
+        other processes may be enqueued by that name. Raises the named error of whatever is not
+        allowed, before anything is written.
         """
         jobs = build_jobs(self, task, [(args, kwargs or {})], options)
         return self._store(jobs)[0]
@@ -203,11 +204,12 @@ class Queue(Inspection, Operations):
         result_ttl_list: Sequence[float | None] | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> list[JobResult]:
-        """Store one job for each entry of ``args_list``, in one transaction; their handles in order.
+        """Store one job for each entry of ``args_list``, in one transaction; their handles in
+        order.
 
-        The lists give each job its own value; they must be as long as ``args_list``. A unique key that
-        is held already, or occurs twice, gives the handle of the job that holds it. Raises what
-        :meth:`enqueue` raises, and ``InvalidOptionError`` for a list of another length.
+        The lists give each job its own value; they must be as long as ``args_list``. A unique key
+        that is held already, or occurs twice, gives the handle of the job that holds it. Raises
+        what :meth:`enqueue` raises, and ``InvalidOptionError`` for a list of another length.
         """
         lists = {
             "kwargs": kwargs_list,
@@ -220,7 +222,8 @@ class Queue(Inspection, Operations):
         }
         given = {name: values for name, values in lists.items() if values is not None}
         check.check_lengths(len(args_list), given)
-        calls_kwargs = given.pop("kwargs", None) or [{}] * len(args_list)
+        given.pop("kwargs", None)
+        calls_kwargs = kwargs_list or [{}] * len(args_list)
         rows = [
             dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)
         ]
@@ -238,6 +241,11 @@ class Queue(Inspection, Operations):
         ids = insert_jobs(scope, jobs)
         announce(scope, ids, jobs)
         return [JobResult(self, key) for key in ids]
+
+
+def declared_queues() -> list[Queue]:
+    """Every queue this process declared."""
+    return list(_queues)
 
 
 def queues_of(scope: Scope) -> list[Queue]:

@@ -160,8 +160,8 @@ class JobResult:
     ) -> Any:
         """What the task returned; waits up to ``timeout`` seconds for the end of the job.
 
-        Raises ``TimeoutError`` if it has not ended by then, ``MaxRetriesExceededError`` if it is dead,
-        ``TaskCancelledError`` if it was cancelled, ``JobNotFoundError`` if it is gone.
+        Raises ``TimeoutError`` if it has not ended by then, ``MaxRetriesExceededError`` if it is
+        dead, ``TaskCancelledError`` if it was cancelled, ``JobNotFoundError`` if it is gone.
         """
         deadline = _deadline(timeout)
         interval = poll_interval

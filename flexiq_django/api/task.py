@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskOptions:
-    """What a task brings to every job of it. ``None`` takes the queue's default. Times in seconds."""
+    """What a task brings to each of its jobs; ``None`` takes the queue's default. In seconds."""
 
     queue: str | None = None
     priority: int | None = None

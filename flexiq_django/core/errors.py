@@ -22,7 +22,8 @@ SUMMARY_LENGTH = 500
 
 _CUT = " ... [cut]"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_OWN_PACKAGE = __name__.partition(".")[0] + "."
+#: What stands between a worker and the task: this package, and what runs a coroutine for it.
+_RUNNERS = (__name__.partition(".")[0] + ".", "asgiref.", "asyncio.", "concurrent.futures.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +39,7 @@ def describe_exception(exc: BaseException, *, limit_bytes: int) -> str:
     """The stored form of ``exc``, at most ``limit_bytes`` long (and not below 512).
 
     ``errtype`` is the full name of the class, without ``builtins``; ``traceback`` is a list of
-    lines that begins at the first frame outside this package. What is too long is cut and says so.
+    lines that begins at the task's own first frame. What is too long is cut and says so.
     Never raises, whatever ``str(exc)``, its class or its causes do.
     """
     limit = max(limit_bytes, MIN_LIMIT_BYTES)
@@ -122,7 +123,7 @@ def _message(exc: BaseException, limit: int) -> str:
 
 def _traceback_lines(exc: BaseException, limit: int) -> list[str]:
     def lines() -> list[str]:
-        tb = _skip_own_frames(exc.__traceback__)
+        tb = _skip_runner(exc.__traceback__)
         found = TracebackException(type(exc), exc, tb, compact=True)
         chunks = [_beginning(chunk.rstrip("\n"), limit) for chunk in found.format()]
         return "\n".join(chunks).split("\n")
@@ -132,11 +133,11 @@ def _traceback_lines(exc: BaseException, limit: int) -> list[str]:
     )
 
 
-def _skip_own_frames(tb: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame that is not ours; all of it when every frame is."""
+def _skip_runner(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback from the task's first frame; all of it when there is none."""
     rest = tb
     while rest is not None:
-        if not str(rest.tb_frame.f_globals.get("__name__")).startswith(_OWN_PACKAGE):
+        if not str(rest.tb_frame.f_globals.get("__name__")).startswith(_RUNNERS):
             return rest
         rest = rest.tb_next
     return tb

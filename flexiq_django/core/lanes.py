@@ -1,9 +1,9 @@
 """Lanes: the lines that ready jobs wait in.
 
-A lane holds jobs that are claimable under the same conditions: the same queue and the same deployment.
-A worker reads only lanes it may serve, so a paused queue, a queue nobody serves or a foreign
-deployment costs a claim nothing, however many jobs wait there. The name of a lane is a single column
-because SQLite can stop early inside ``IN`` only for one.
+A lane holds jobs that are claimable under the same conditions: the same queue and the same
+deployment. A worker reads only lanes it may serve, so a paused queue, a queue nobody serves or a
+foreign deployment costs a claim nothing, however many jobs wait there. The name of a lane is a
+single column because SQLite can stop early inside ``IN`` only for one.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class ClaimedJob(NamedTuple):
 class Settlement:
     """What to write at the end of an attempt. ``wait_ms`` is the time until the retry.
 
-    ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes neither.
+    ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes
+    neither.
     """
 
     job_id: UUID

@@ -22,7 +22,8 @@ class JobStatus(StrEnum):
 #: The statuses a job never leaves by itself.
 TERMINAL = frozenset({JobStatus.COMPLETE, JobStatus.FAILED, JobStatus.DEAD, JobStatus.CANCELLED})
 
-#: Every allowed move. ``FAILED`` is reserved: an attempt that failed leaves its job pending or dead.
+#: Every allowed move. ``FAILED`` is reserved: an attempt that failed leaves its job pending or
+#: dead.
 TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.PENDING: frozenset({JobStatus.RUNNING, JobStatus.CANCELLED}),
     JobStatus.RUNNING: frozenset(
@@ -41,7 +42,8 @@ TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.CANCELLED: frozenset({JobStatus.PENDING}),
 }
 
-#: The keys of every count, in display order. Counts say ``completed`` where a job says ``complete``.
+#: The keys of every count, in display order. Counts say ``completed`` where a job says
+#: ``complete``.
 COUNT_KEYS = ("pending", "running", "completed", "failed", "dead", "cancelled")
 
 _ALIASES = {"completed": JobStatus.COMPLETE}

@@ -25,7 +25,7 @@ class BaseGate(models.Model):
         abstract = True
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class QueueState(BaseGate):
@@ -72,7 +72,7 @@ class Setting(models.Model):
         default_permissions = ("view",)
 
     def __str__(self) -> str:
-        return self.key
+        return str(self.key)
 
 
 class PeriodicTask(models.Model):
@@ -105,10 +105,7 @@ class PeriodicTask(models.Model):
     )
     declared_at = UtcDateTimeField(
         null=True,
-        help_text=_(
-            "When a worker last said that its code declares the schedule. One that no worker "
-            "declares any more stops firing. Empty for a schedule that lives in the database only."
-        ),
+        help_text=_("When a worker last declared it; empty if it lives in the database only."),
     )
 
     class Meta:
@@ -121,7 +118,7 @@ class PeriodicTask(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class Worker(models.Model):
@@ -153,7 +150,7 @@ class Worker(models.Model):
         indexes = [models.Index(name="flexiq_workers_alive", fields=["namespace", "lease_at"])]
 
     def __str__(self) -> str:
-        return self.id
+        return str(self.id)
 
 
 class Lease(models.Model):
@@ -170,4 +167,4 @@ class Lease(models.Model):
         default_permissions = ()
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,7 +12,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.ddl_references import Statement
 
 
-class NameField(models.CharField):
+class NameField(models.CharField):  # type: ignore[type-arg] # not generic at run time
     """Text compared byte for byte, so that ``mail`` and ``Mail`` are two queues everywhere.
 
     MariaDB and MySQL fold case in their default collation; there the column gets a binary one.
@@ -24,7 +25,7 @@ class NameField(models.CharField):
         return parameters
 
 
-class UtcDateTimeField(models.DateTimeField):
+class UtcDateTimeField(models.DateTimeField):  # type: ignore[type-arg]
     """An instant: always stored in UTC and always read as an aware datetime.
 
     Django's own field stores local wall time under ``USE_TZ = False`` or a per-database
@@ -42,7 +43,7 @@ class UtcDateTimeField(models.DateTimeField):
         return value if _is_expression(value) else self.to_python(value)
 
     def to_python(self, value: Any) -> datetime | None:
-        moment = super().to_python(value)
+        moment: datetime | None = super().to_python(value)
         if moment is None:
             return None
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -68,16 +69,13 @@ def read_moment(value: Any, connection: BaseDatabaseWrapper) -> datetime | None:
     """An aware UTC datetime from what the driver returned for one of our columns."""
     if value is None:
         return None
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    if value.tzinfo is not None:
-        return value.astimezone(UTC)
+    moment: datetime = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if moment.tzinfo is not None:
+        return moment.astimezone(UTC)
     if connection.vendor == "postgresql":
         # Under USE_TZ = False Django's loader drops the zone of the session; put it back.
-        from zoneinfo import ZoneInfo
-
-        return value.replace(tzinfo=ZoneInfo(connection.timezone_name)).astimezone(UTC)
-    return value.replace(tzinfo=UTC)
+        return moment.replace(tzinfo=ZoneInfo(connection.timezone_name)).astimezone(UTC)
+    return moment.replace(tzinfo=UTC)
 
 
 def _is_expression(value: Any) -> bool:

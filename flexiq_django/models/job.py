@@ -13,9 +13,9 @@ column                    set exactly while
 ``purge_at``              the job has ended and carries a lifetime of its own
 ========================  ==========================================================================
 
-Every hot index holds only the rows whose column is set, so a claim never reads what it cannot claim:
-jobs that wait for a parent are in none of them. ``rank`` is minus ``priority``: MariaDB before 10.8
-ignores a descending index, so everything sorts ascending.
+Every hot index holds only the rows whose column is set, so a claim never reads what it cannot
+claim: jobs that wait for a parent are in none of them. ``rank`` is minus ``priority``: MariaDB
+before 10.8 ignores a descending index, so everything sorts ascending.
 """
 
 from __future__ import annotations
@@ -120,10 +120,7 @@ class Job(BaseJob):
     lease_at = UtcDateTimeField(null=True)
     token = models.BigIntegerField(
         null=True,
-        help_text=_(
-            "Minted by each claim; whatever an attempt writes must name it. Kept after the end, so "
-            "that a settle whose answer was lost can be repeated."
-        ),
+        help_text=_("Minted by each claim; whatever an attempt writes must name it."),
     )
     expires_at = UtcDateTimeField(null=True, help_text=_("Too late to start; empty once ended."))
     active_key = models.CharField(max_length=64, null=True)
@@ -133,6 +130,10 @@ class Job(BaseJob):
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         default_permissions = ("view",)
+        permissions = [
+            ("view_payload", _("Can view arguments and results of jobs")),
+            ("operate_queue", _("Can operate queues and jobs")),
+        ]
         indexes = [
             SparseIndex(
                 name="flexiq_jobs_claim",
@@ -213,9 +214,7 @@ class ArchivedJob(BaseJob):
         verbose_name_plural = _("archived jobs")
         default_permissions = ("view",)
         indexes = [
-            models.Index(
-                name="flexiq_archived_ended", fields=["namespace", "completed_at", "id"]
-            ),
+            models.Index(name="flexiq_archived_ended", fields=["namespace", "completed_at", "id"]),
             SparseIndex(
                 name="flexiq_archived_purge", fields=["namespace", "purge_at"], present="purge_at"
             ),
@@ -234,8 +233,8 @@ class ArchivedJob(BaseJob):
 class JobDependency(models.Model):
     """``job`` may start only after ``parent`` has ended.
 
-    No foreign keys: a parent may move to the archive while the edge stays, and the hot path must not
-    pay for their checks. ``store`` deletes the edges together with the job.
+    No foreign keys: a parent may move to the archive while the edge stays, and the hot path must
+    not pay for their checks. ``store`` deletes the edges together with the job.
     """
 
     id = models.BigAutoField(primary_key=True)

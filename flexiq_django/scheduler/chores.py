@@ -72,7 +72,7 @@ def forget_workers(scope: Scope, call: Call) -> float:
 
 
 class DependencyNet:
-    """Finds dependents whose parent ended in the instant between their commit and their re-check."""
+    """Finds dependents whose parent ended between their commit and their re-check."""
 
     def __init__(self, scope: Scope, call: Call) -> None:
         self._scope, self._call, self._after = scope, call, 0
@@ -102,9 +102,9 @@ class Periodic:
         for row in ready:
             try:
                 self._fire(row, now)
-            except FlexiQError as error:  # one bad row must not stop the others
+            except FlexiQError:  # one bad row must not stop the others
                 failed = True
-                logger.error("schedule %s cannot fire: %s", row.name, error)
+                logger.exception("schedule %s cannot fire", row.name)
         if ready:
             return 1.0 if failed else 0.0
         return SCHEDULE_SECONDS if wait is None else min(SCHEDULE_SECONDS, wait)
@@ -131,4 +131,5 @@ class Periodic:
         if fired:
             self._on_ready(len(fired))
         if plan.missed:
-            logger.warning("schedule %s missed %s runs", row.name, plan.missed)
+            at_least = "at least " if plan.missed_is_capped else ""
+            logger.warning("schedule %s missed %s%s runs", row.name, at_least, plan.missed)

@@ -1,6 +1,7 @@
 """Run the chores, each when it is due, on a thread and a connection of their own.
 
-A chore says how long it may rest. So a busy worker does them on time, and an idle one hardly ever asks.
+A chore says how long it may rest. So a busy worker does them on time, and an idle one hardly ever
+asks.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _AFTER_ERROR = 5.0
 class Chore:
     """A thing to do now and then. ``run`` returns the seconds it may rest.
 
-    ``by_leader`` chores run in one process of the namespace, the others in every worker. A chore that
-    ``is_nudged`` also runs when new work has been seen.
+    ``by_leader`` chores run in one process of the namespace, the others in every worker. A chore
+    that ``is_nudged`` also runs when new work has been seen.
     """
 
     name: str

@@ -7,16 +7,17 @@ from flexiq_django.models.job import BaseJob
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
+from flexiq_django.store.vendors.batches import json_batches
 
 ARCHIVE = ArchivedJob._meta.db_table
-_KEPT = [field.column for field in BaseJob._meta.local_fields]
+_KEPT = [str(field.column) for field in BaseJob._meta.local_fields]
 
 
 def archive_batch(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> int:
     """Move up to ``limit`` jobs that ended more than ``older_than_ms`` ago; how many moved.
 
-    A negative age reaches into the future and moves every job that has ended. One short transaction:
-    a job is always in exactly one of the two tables. Repeat until it returns 0.
+    A negative age reaches into the future and moves every job that has ended. One short
+    transaction: a job is always in exactly one of the two tables. Repeat until it returns 0.
     """
     database = open_database(scope)
     cutoff = database.plus_ms("{now}", "%(age_ms)s")
@@ -33,15 +34,19 @@ def archive_batch(scope: Scope, *, older_than_ms: int, limit: int | None = None)
         ]
         # Locking in id order keeps two sweepers, or a sweeper and a requeue, from deadlocking; what
         # is no longer terminal by then stays.
-        ended = [
-            database.read_id(key)
-            for key, completed_at in database.lock_rows("id, completed_at", picked)
-            if completed_at is not None
-        ] if picked else []
+        ended = (
+            [
+                database.read_id(key)
+                for key, completed_at in database.lock_rows("id, completed_at", picked)
+                if completed_at is not None
+            ]
+            if picked
+            else []
+        )
         if not ended:
             return 0
         source = database.rows_from_json("batch", {"id": "id"})
-        for batch in database.batches([{"id": database.id_text(key)} for key in ended]):
+        for batch in json_batches([{"id": database.id_text(key)} for key in ended]):
             database.change(
                 f"INSERT INTO {ARCHIVE} (archived_at, {kept})"  # noqa: S608
                 f" SELECT {{now}}, {', '.join(f'j.{name}' for name in _KEPT)}"

@@ -45,20 +45,21 @@ def claim(
     if not lanes or limit < 1:
         return []
     database = open_database(scope)
-    params = {"token": new_token(), "worker_id": worker_id, "lease_ms": lease_ms}
+    token = new_token()
+    params = {"token": token, "worker_id": worker_id, "lease_ms": lease_ms}
     if len(lanes) == 1:
-        return _claimed(_take(database, lanes[0], limit, params), params["token"])
+        return _claimed(_take(database, lanes[0], limit, params), token)
     # Plan without locks, then take: one statement that locked the heads of every lane would hide
     # the rows it gives back from the other workers.
     planned = Counter(database.heads(_open(database, lanes), limit))
     if len(planned) == 1:
         lane, count = planned.popitem()
-        return _claimed(_take(database, lane, count, params), params["token"])
+        return _claimed(_take(database, lane, count, params), token)
     taken: list[tuple[str, tuple[Any, ...]]] = []
     with database.transaction():
         for lane, count in sorted(planned.items()):
             taken += _take(database, lane, count, params)
-    return _claimed(taken, params["token"])
+    return _claimed(taken, token)
 
 
 def _open(database: Database, lanes: Sequence[str]) -> list[str]:
@@ -84,8 +85,6 @@ def _claimed(taken: list[tuple[str, tuple[Any, ...]]], token: int) -> list[Claim
     taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
     read_id = Database.read_id
     return [
-        ClaimedJob(
-            read_id(row[0]), *row[1:10], is_expired=bool(row[10]), token=token, lane=lane
-        )
+        ClaimedJob._make((read_id(row[0]), *row[1:10], bool(row[10]), token, lane))
         for lane, row in taken
     ]

@@ -17,6 +17,7 @@ from flexiq_django.models import ArchivedJob, Job, JobDependency
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import json_batches
 
 EDGES = JobDependency._meta.db_table
 
@@ -31,8 +32,8 @@ _CANCELLED = JobStatus.CANCELLED.value
 def open_parents(database: Database, jobs: Sequence[NewJob]) -> Parents:
     """The parents each job has to wait for.
 
-    Raises ``DependencyError`` for a parent that is unknown here, or has failed or was cancelled while
-    the job does not allow that. A parent may also be another job of the same call.
+    Raises ``DependencyError`` for a parent that is unknown here, or has failed or was cancelled
+    while the job does not allow that. A parent may also be another job of the same call.
     """
     wanted = {parent for job in jobs for parent in job.parents}
     if not wanted:
@@ -94,8 +95,8 @@ def recheck(scope: Scope, parents: Iterable[UUID]) -> list[UUID]:
 def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[UUID]]:
     """The net under ``recheck``: resolve open edges whose parent has ended or is gone.
 
-    Looks at ``limit`` open edges with an id above ``after``. Returns the id to go on from (0 when the
-    walk is through) and the jobs cancelled.
+    Looks at ``limit`` open edges with an id above ``after``. Returns the id to go on from (0 when
+    the walk is through) and the jobs cancelled.
     """
     database = open_database(scope)
     edges = list(
@@ -119,6 +120,11 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[U
         with database.transaction():
             cancelled = resolve(database, ended)
     return (edges[-1][0] if len(edges) == limit else 0), cancelled
+
+
+def has_dependents(database: Database, parents: Iterable[UUID]) -> bool:
+    """Whether any job waits for one of these."""
+    return bool(_open_edges(database, parents))
 
 
 def resolve(database: Database, ended: Mapping[UUID, str]) -> list[UUID]:
@@ -200,7 +206,7 @@ def _open_edges(database: Database, parents: Iterable[UUID]) -> list[tuple[UUID,
     )
     return [
         (database.read_id(child), database.read_id(parent), bool(allow))
-        for batch in database.batches(_ids(database, parents))
+        for batch in json_batches(_ids(database, parents))
         for child, parent, allow in database.fetch(sql, {"batch": batch})
     ]
 
@@ -213,7 +219,7 @@ def _with_open_edges(database: Database, children: Sequence[UUID]) -> set[UUID]:
     )
     return {
         database.read_id(key)
-        for batch in database.batches(_ids(database, children))
+        for batch in json_batches(_ids(database, children))
         for (key,) in database.fetch(sql, {"batch": batch})
     }
 

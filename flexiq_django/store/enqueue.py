@@ -73,8 +73,8 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob]) -> list[UUID]:
     same call) that is the holder's id, and nothing of the new job is stored. Inside the caller's
     transaction the rows exist exactly when the caller's do; a taken key never aborts it.
 
-    Raises ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
-    in another namespace.
+    Raises ``DependencyError`` before anything is written when a parent is unknown, has failed or
+    lies in another namespace.
     """
     database = open_database(scope)
     parents = dependencies.open_parents(database, jobs)

@@ -1,7 +1,8 @@
 """Ids that sort by creation time: UUID version 7 (RFC 9562), monotonic within a process.
 
-Rows of one bulk insert share their due time, so the id is what keeps them first in, first out; plain
-random bits would shuffle them. Python has ``uuid.uuid7`` from 3.14 on; this serves 3.11 to 3.14 alike.
+Rows of one bulk insert share their due time, so the id is what keeps them first in, first out;
+plain random bits would shuffle them. Python has ``uuid.uuid7`` from 3.14 on; this serves 3.11 to
+3.14 alike.
 """
 
 from __future__ import annotations
@@ -30,12 +31,7 @@ def new_ids(count: int) -> list[UUID]:
     """``count`` ids in ascending order, all greater than every earlier one of this process."""
     random_bits = secrets.randbits
     return [
-        UUID(
-            int=(stamp << 80)
-            | _VERSION_AND_VARIANT
-            | (counter << 64)
-            | random_bits(_STEP_BITS)
-        )
+        UUID(int=(stamp << 80) | _VERSION_AND_VARIANT | (counter << 64) | random_bits(_STEP_BITS))
         for stamp, counter in _reserve(count)
     ]
 

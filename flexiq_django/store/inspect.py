@@ -42,7 +42,7 @@ def get_result(scope: Scope, job_id: UUID) -> str | None:
             .first()
         )
         if row is not None:
-            return row[0]  # type: ignore[no-any-return]
+            return row[0]
     return None
 
 
@@ -112,17 +112,18 @@ def oldest_ready(scope: Scope) -> datetime | None:
 
 def job_errors(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:
     """The failed attempts of a job, oldest first."""
-    return list(
+    rows = (
         JobError.objects.using(scope.using)
         .filter(namespace=scope.namespace, job_id=job_id)
         .order_by("id")
         .values("id", "job_id", "attempt", "error", "failed_at")
     )
+    return [dict(row) for row in rows]
 
 
 def dead_letters(scope: Scope, *, limit: int, offset: int) -> list[dict[str, Any]]:
     """Dead letters, the latest failure first."""
-    return list(
+    rows = (
         DeadLetter.objects.using(scope.using)
         .filter(namespace=scope.namespace)
         .order_by("-failed_at", "-id")
@@ -138,6 +139,7 @@ def dead_letters(scope: Scope, *, limit: int, offset: int) -> list[dict[str, Any
             "dlq_retry_count",
         )[offset : offset + limit]
     )
+    return [dict(row) for row in rows]
 
 
 def related(scope: Scope, job_id: UUID, *, upwards: bool) -> list[UUID]:

@@ -10,15 +10,14 @@ from flexiq_django.store.ids import new_id
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
+from flexiq_django.store.vendors.batches import json_batches
 
 LOGS = TaskLog._meta.db_table
-_OWNED = (
-    "id = %(id)s AND token = %(token)s AND status = 'running' AND namespace = %(namespace)s"
-)
+_OWNED = "id = %(id)s AND token = %(token)s AND status = 'running' AND namespace = %(namespace)s"
 
 
 def set_progress(scope: Scope, job_id: UUID, token: int, progress: int) -> bool:
-    """Note the progress (0 to 100) of an attempt. False, and nothing written, if it lost its job."""
+    """Note the progress (0 to 100) of an attempt. False, and nothing done, if it lost its job."""
     database = open_database(scope)
     return (
         database.change(
@@ -72,11 +71,11 @@ def look(scope: Scope, held: Iterable[tuple[UUID, int]]) -> dict[UUID, bool]:
     rows = [{"id": database.id_text(key), "token": token} for key, token in held]
     return {
         database.read_id(key): requested_at is not None
-        for batch in database.batches(rows)
+        for batch in json_batches(rows)
         for key, requested_at in database.fetch(sql, {"batch": batch})
     }
 
 
 def can_look(scope: Scope) -> bool:
-    """Whether this thread's connection sees the present: inside a transaction it may see the past."""
+    """Whether this thread's connection sees the present; in a transaction it may not."""
     return not open_database(scope).connection.in_atomic_block

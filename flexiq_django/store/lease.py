@@ -11,6 +11,7 @@ from flexiq_django.core.records import ClaimedJob
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import json_batches
 
 _FENCE = "j.token = b.token AND j.status = 'running'"
 
@@ -18,9 +19,9 @@ _FENCE = "j.token = b.token AND j.status = 'running'"
 def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> set[UUID]:
     """Extend the leases of jobs by (id, token) to ``lease_ms`` from now; the ids still owned.
 
-    A job that is missing from the answer belongs to somebody else, or has ended. A row that somebody
-    has locked is not waited for, as that would let the other leases run out: it counts as owned, and
-    the reaper, which skips locked rows too, cannot take it.
+    A job that is missing from the answer belongs to somebody else, or has ended. A row that
+    somebody has locked is not waited for, as that would let the other leases run out: it counts as
+    owned, and the reaper, which skips locked rows too, cannot take it.
     """
     database = open_database(scope)
     rows = _fences(database, held)
@@ -44,7 +45,7 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> s
     sql = f"SELECT j.id FROM {source} JOIN {JOBS} AS j ON j.id = b.id WHERE {_FENCE}"  # noqa: S608
     return owned | {
         database.read_id(key)
-        for batch in database.batches(rows)
+        for batch in json_batches(rows)
         for (key,) in database.fetch(sql, {"batch": batch})
     }
 
@@ -52,9 +53,7 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> s
 def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
     """Give back jobs whose body never began: ready again in their old place, attempt unchanged."""
     database = open_database(scope)
-    rows = [
-        {"id": database.id_text(job.id), "token": job.token, "lane": job.lane} for job in jobs
-    ]
+    rows = [{"id": database.id_text(job.id), "token": job.token, "lane": job.lane} for job in jobs]
     return database.update_joined(
         JOBS,
         {
@@ -76,12 +75,8 @@ def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
 def expired(database: Database, limit: int) -> list[ClaimedJob]:
     """Running jobs whose lease is over, longest over first; locked where the database can."""
     return [
-        ClaimedJob(
-            database.read_id(row[0]),
-            *row[1:10],
-            is_expired=False,
-            token=row[10],
-            lane=lane_name(row[1], row[8]),
+        ClaimedJob._make(
+            (database.read_id(row[0]), *row[1:10], False, row[10], lane_name(row[1], row[8]))
         )
         for row in database.pick_expired_leases(limit)
     ]

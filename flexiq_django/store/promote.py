@@ -16,8 +16,8 @@ from flexiq_django.store.vendors.base import JOBS, Database
 def promote_due(scope: Scope) -> tuple[int, float | None]:
     """Make due jobs ready; how many, and the seconds until the next one is due.
 
-    ``None`` when no further job is scheduled. Moves at most one batch: repeat at once when the wait is
-    0. Any number of processes may do it at the same time.
+    ``None`` when no further job is scheduled. Moves at most one batch: repeat at once when the wait
+    is 0. Any number of processes may do it at the same time.
     """
     database = open_database(scope)
     wait = _seconds_until_due(database)
@@ -45,9 +45,7 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
             [{"id": database.id_text(database.read_id(key))} for (key,) in due],
             "j.status = 'pending' AND j.expires_at <= {now}",
         )
-        fallen = dependencies.resolve(
-            database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value)
-        )
+        fallen = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
     return sorted(cancelled) + fallen
 
 

@@ -17,6 +17,7 @@ from flexiq_django.models import (
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Database
+from flexiq_django.store.vendors.batches import json_batches
 
 #: Everything that belongs to a job, and the column that names the job.
 CHILDREN = (
@@ -62,7 +63,7 @@ def delete_jobs(database: Database, table: str, ids: list[UUID]) -> int:
     """Delete ended jobs of one table with all that belongs to them; how many jobs went."""
     removed = 0
     source = database.rows_from_json("batch", {"id": "id"})
-    for batch in database.batches([{"id": database.id_text(key)} for key in sorted(ids)]):
+    for batch in json_batches([{"id": database.id_text(key)} for key in sorted(ids)]):
         removed += database.change(
             f"DELETE FROM {table} WHERE id IN (SELECT b.id FROM {source})"  # noqa: S608
             " AND completed_at IS NOT NULL",

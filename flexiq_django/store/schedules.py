@@ -1,9 +1,9 @@
-"""Schedule rows: declare, read what is due, move on to the next run and enqueue in one transaction."""
+"""Schedule rows: declare them, read what is due, move on and enqueue in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -40,9 +40,9 @@ class ScheduleRow(NamedTuple):
 def declare(scope: Scope, row: dict[str, Any], next_run_at: datetime) -> None:
     """Store a schedule of the code, or bring the stored one up to date.
 
-    ``next_run_at`` is used for a new schedule, for one whose timing changed, and for one that nobody
-    declared for a while: none of these fires at once. Whether it is enabled is the operator's choice
-    and stays.
+    ``next_run_at`` is used for a new schedule, for one whose timing changed, and for one that
+    nobody declared for a while: none of these fires at once. Whether it is enabled is the
+    operator's choice and stays.
     """
     database = open_database(scope)
     names = ("task_name", "cron", "timezone", "payload", "queue", "misfire_policy",
@@ -57,7 +57,8 @@ def declare(scope: Scope, row: dict[str, Any], next_run_at: datetime) -> None:
     found = database.change(
         f"UPDATE {SCHEDULES} SET"  # noqa: S608 - names are our own
         # MySQL assigns from left to right: judge the old timing before it is overwritten.
-        f" next_run_at = {moved}, {', '.join(f'{name} = %({name})s' for name in names)}, declared_at = {{now}}"
+        f" next_run_at = {moved}, declared_at = {{now}},"
+        f" {', '.join(f'{name} = %({name})s' for name in names)}"
         " WHERE namespace = %(namespace)s AND name = %(name)s",
         params,
     )
@@ -70,7 +71,7 @@ def _insert(scope: Scope, params: dict[str, Any], names: Sequence[str]) -> None:
     columns = ("name", *names, "next_run_at")
     with database.transaction():
         try:
-            with database.transaction():
+            with database.savepoint():
                 database.change(
                     f"INSERT INTO {SCHEDULES} ({', '.join(columns)}, namespace, enabled,"  # noqa: S608
                     " missed_count, declared_at)"
@@ -98,7 +99,7 @@ def due(scope: Scope, *, limit: int = 100) -> tuple[list[ScheduleRow], datetime,
         {"limit": limit},
     )
     if not rows:
-        return [], datetime.min, None
+        return [], scope.now or datetime.now(UTC), None
     now = database.read(rows[0][-1])
     assert now is not None  # noqa: S101 - a clock never answers NULL
     found = [_row(database, row[:-1]) for row in rows]
@@ -118,8 +119,8 @@ def fire(
 ) -> list[UUID] | None:
     """Move a schedule on to its next run and store the jobs of this one, in one transaction.
 
-    ``None``, and nothing written, when another process was faster: the old next run in the WHERE makes
-    each occurrence fire once, however many processes try.
+    ``None``, and nothing written, when another process was faster: the old next run in the WHERE
+    makes each occurrence fire once, however many processes try.
     """
     database = open_database(scope)
     with database.transaction():

@@ -10,8 +10,8 @@ from datetime import datetime
 class Scope:
     """The first argument of every store verb.
 
-    ``using`` is the database alias. ``now`` is ``None`` in production, where the database's own clock
-    judges every due time, lease and window; tests pass an aware datetime.
+    ``using`` is the database alias. ``now`` is ``None`` in production, where the database's own
+    clock judges every due time, lease and window; tests pass an aware datetime.
     """
 
     using: str = "default"

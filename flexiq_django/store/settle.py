@@ -1,7 +1,7 @@
 """End attempts: complete, retry later, dead-letter, cancel - each fenced by the token of its claim.
 
-Everything moves together. The job, its error row, its metric row, its dead letter and its dependents
-change in one transaction, and only for attempts that still own their job.
+Everything moves together. The job, its error row, its metric row, its dead letter and its
+dependents change in one transaction, and only for attempts that still own their job.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ from uuid import UUID
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import LeaseLost
-from flexiq_django.models import DeadLetter, JobError, ReplayHistory, TaskMetric
-from flexiq_django.store import dependencies, lease
-from flexiq_django.store.ids import new_ids
+from flexiq_django.models import TaskMetric
+from flexiq_django.store import dependencies, history, lease
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import json_batches
 
-ERRORS = JobError._meta.db_table
 METRICS = TaskMetric._meta.db_table
-DEAD = DeadLetter._meta.db_table
-REPLAYS = ReplayHistory._meta.db_table
 
 _ENDED = {status.value for status in TERMINAL}
 _FENCE = "j.token = b.token AND j.status = 'running'"
@@ -39,6 +36,18 @@ _COLUMNS = {
     "spent": "int",
     "wait_ms": "big",
     "lane": "text",
+    "task": "text",
+    "ms": "float",
+    "ok": "bool",
+}
+
+_METRIC = {
+    "namespace": "%(namespace)s",
+    "task_name": "b.task",
+    "job_id": "b.id",
+    "duration_ms": "b.ms",
+    "succeeded": "b.ok",
+    "recorded_at": "{now}",
 }
 
 
@@ -59,19 +68,21 @@ def settle(scope: Scope, settlements: Sequence[Settlement]) -> Settled:
     finds its own work done and is reported as settled.
     """
     database = open_database(scope)
-    with database.transaction():
-        outcome = _settle(database, settlements, _FENCE)
-        if not outcome.lost:
-            return outcome
+    outcome = _settle_quickly(database, settlements)
+    if outcome is None:
+        with database.transaction():
+            outcome = _settle(database, settlements, _FENCE)
+    if outcome.lost:
         return _with_repeats(database, settlements, outcome)
+    return outcome
 
 
 @contextlib.contextmanager
 def together(scope: Scope) -> Iterator[Callable[[Settlement], None]]:
     """One transaction around a task's body and its completion.
 
-    Yields the function that settles inside it. That function raises ``LeaseLost`` when the attempt no
-    longer owns its job, which rolls back what the body wrote.
+    Yields the function that settles inside it. That function raises ``LeaseLost`` when the attempt
+    no longer owns its job, which rolls back what the body wrote.
     """
     database = open_database(scope)
 
@@ -102,6 +113,24 @@ def reap(
     return [each for each in settlements if each.job_id in outcome.settled], outcome
 
 
+def _settle_quickly(database: Database, settlements: Sequence[Settlement]) -> Settled | None:
+    """The usual batch, nothing but completions on which nothing depends, in one statement.
+
+    ``None`` where that is not so. A dependent that is enqueued after we looked re-checks its
+    parents itself once it has committed.
+    """
+    if not database.is_fused or any(
+        each.status != JobStatus.COMPLETE.value for each in settlements
+    ):
+        return None
+    if dependencies.has_dependents(database, [each.job_id for each in settlements]):
+        return None
+    done = _move(database, settlements, _FENCE)
+    return Settled(
+        settled=frozenset(done), lost=frozenset(each.job_id for each in settlements) - done
+    )
+
+
 def _with_repeats(
     database: Database, settlements: Sequence[Settlement], outcome: Settled
 ) -> Settled:
@@ -112,7 +141,7 @@ def _with_repeats(
     rows = [_row(database, each) for each in settlements if each.job_id in outcome.lost]
     mine = {
         database.read_id(key)
-        for batch in database.batches(rows)
+        for batch in json_batches(rows)
         for (key,) in database.fetch(sql, {"batch": batch})
     }
     return Settled(
@@ -128,24 +157,41 @@ def _settle(
     where: str,
     extra: Mapping[str, str] | None = None,
 ) -> Settled:
-    rows = [_row(database, each) for each in sorted(settlements, key=lambda each: each.job_id)]
-    done = database.update_joined(
-        JOBS, {**_assignments(database), **(extra or {})}, _COLUMNS, rows, where
-    )
+    done = _move(database, settlements, where, extra)
     survivors = [each for each in settlements if each.job_id in done]
-    _write_metrics(database, survivors)
     failed = [each for each in survivors if each.attempt_error is not None]
     if failed:
-        _write_errors(database, failed)
+        history.append_errors(database, failed)
     ended = {each.job_id: each.status for each in survivors if each.status in _ENDED}
     bad = {key: status for key, status in ended.items() if status != JobStatus.COMPLETE.value}
     if bad:
-        _write_dead_letters(database, bad)
-        _write_replay_errors(database, bad)
+        history.append_dead_letters(database, bad)
+        history.note_replay_errors(database, bad)
     return Settled(
         settled=frozenset(done),
         lost=frozenset(each.job_id for each in settlements) - done,
         cancelled=dependencies.resolve(database, ended) if ended else [],
+    )
+
+
+def _move(
+    database: Database,
+    settlements: Sequence[Settlement],
+    where: str,
+    extra: Mapping[str, str] | None = None,
+) -> set[UUID]:
+    """Write the jobs and their metric rows; the ids of those that matched."""
+    # In id order, so that two batches with the same jobs cannot deadlock.
+    rows = [_row(database, each) for each in sorted(settlements, key=lambda each: each.job_id)]
+    return database.update_and_record(
+        JOBS,
+        {**_assignments(database), **(extra or {})},
+        _COLUMNS,
+        rows,
+        where,
+        into=METRICS,
+        values=_METRIC,
+        recorded="ms",
     )
 
 
@@ -182,109 +228,11 @@ def _row(database: Database, each: Settlement) -> dict[str, Any]:
         row["result"] = each.result
     if each.error is not None:
         row["error"] = each.error
+    if each.duration_ms is not None:
+        row["task"], row["ms"], row["ok"] = each.task_name, each.duration_ms, int(each.succeeded)
     if each.status == JobStatus.PENDING.value:
         row["spent"] = 1
         row["lane"] = each.lane
         if each.wait_ms:
             row["wait_ms"] = each.wait_ms
     return row
-
-
-def _write_metrics(database: Database, settlements: Sequence[Settlement]) -> None:
-    columns = {"task": "text", "job_id": "id", "ms": "float", "ok": "bool"}
-    database.insert_rows(
-        METRICS,
-        {
-            "namespace": "%(namespace)s",
-            "task_name": "b.task",
-            "job_id": "b.job_id",
-            "duration_ms": "b.ms",
-            "succeeded": "b.ok",
-            "recorded_at": "{now}",
-        },
-        columns,
-        [
-            {
-                "task": each.task_name,
-                "job_id": database.id_text(each.job_id),
-                "ms": each.duration_ms,
-                "ok": int(each.succeeded),
-            }
-            for each in settlements
-            if each.duration_ms is not None
-        ],
-    )
-
-
-def _write_errors(database: Database, settlements: Sequence[Settlement]) -> None:
-    columns = {"id": "id", "job_id": "id", "attempt": "int", "error": "text"}
-    values = {name: f"b.{name}" for name in columns}
-    database.insert_rows(
-        ERRORS,
-        {
-            **values,
-            "namespace": "%(namespace)s",
-            "failed_at": "{now}",
-            "worker_id": f"(SELECT j.worker_id FROM {JOBS} AS j WHERE j.id = b.job_id)",
-        },
-        columns,
-        [
-            {
-                "id": database.id_text(key),
-                "job_id": database.id_text(each.job_id),
-                "attempt": each.retry_count,
-                "error": each.attempt_error,
-            }
-            for key, each in zip(new_ids(len(settlements)), settlements, strict=True)
-        ],
-    )
-
-
-#: What a dead letter copies from its job.
-_DEAD_COPIES = (
-    "namespace",
-    "queue",
-    "task_name",
-    "payload",
-    "priority",
-    "error",
-    "retry_count",
-    "max_retries",
-    "timeout_ms",
-    "result_ttl_ms",
-    "metadata",
-    "notes",
-    "session_id",
-    "user_id",
-    "deployment_id",
-    "trace_id",
-    "purge_at",
-)
-
-
-def _write_dead_letters(database: Database, ended: dict[UUID, str]) -> None:
-    dead = sorted(key for key, status in ended.items() if status == JobStatus.DEAD.value)
-    copies = ", ".join(_DEAD_COPIES)
-    sql = (
-        f"INSERT INTO {DEAD} (id, original_job_id, failed_at, dlq_retry_count, {copies})"  # noqa: S608
-        f" SELECT b.id, j.id, {{now}}, b.chain, {', '.join(f'j.{name}' for name in _DEAD_COPIES)}"
-        f" FROM {database.rows_from_json('batch', {'id': 'id', 'job_id': 'id', 'chain': 'int'})}"
-        f" JOIN {JOBS} AS j ON j.id = b.job_id"
-    )
-    rows = [
-        {"id": database.id_text(key), "job_id": database.id_text(job_id), "chain": 0}
-        for key, job_id in zip(new_ids(len(dead)), dead, strict=True)
-    ]
-    for batch in database.batches(rows):
-        database.change(sql, {"batch": batch})
-
-
-def _write_replay_errors(database: Database, ended: dict[UUID, str]) -> None:
-    """Tell the replay history of a copy that ended badly."""
-    sql = (
-        f"UPDATE {REPLAYS} SET replay_error = (SELECT j.error FROM {JOBS} AS j"  # noqa: S608
-        f" WHERE j.id = {REPLAYS}.replay_job_id) WHERE replay_job_id IN"
-        f" (SELECT b.id FROM {database.rows_from_json('batch', {'id': 'id'})})"
-    )
-    for batch in database.batches([{"id": database.id_text(key)} for key in sorted(ended)]):
-        database.change(sql, {"batch": batch})

@@ -1,4 +1,4 @@
-"""One attempt: from a claimed job to its outcome. The only place that catches whatever a task raises."""
+"""One attempt, from a claimed job to its outcome. The only place that catches everything."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Runner:
     def run(self, attempt: Attempt) -> Outcome | None:
         """Run the body; how it ended.
 
-        ``None`` when that has been settled already: by the body's own transaction, or over its head.
+        ``None`` when that has been settled already: by the body's own transaction, or over its
+        head.
         """
         job = attempt.job
         task = self._find(job.task_name)
@@ -59,14 +60,18 @@ class Runner:
         set_current(attempt)
         try:
             if task is None:
-                raise UnknownTaskError(f"unknown task {job.task_name!r}: no worker module declares it")
+                raise UnknownTaskError(
+                    f"unknown task {job.task_name!r}: no worker module declares it"
+                )
             args, kwargs = decode_call(job.payload)
             if task.options.transactional:
                 return self._run_together(attempt, task, args, kwargs)
             return self._completed(attempt, self._call(task, args, kwargs))
         except LeaseLost:
             return None
-        except BaseException as error:  # SystemExit and KeyboardInterrupt end the job, not the worker
+        except (
+            BaseException
+        ) as error:  # SystemExit and KeyboardInterrupt end the job, not the worker
             return self._failed(attempt, task, error)
         finally:
             set_current(None)
@@ -83,7 +88,7 @@ class Runner:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Outcome | None:
-        """Body and completion in one transaction; ``None`` as the outcome is then already settled."""
+        """Body and completion in one transaction, after which the attempt is settled."""
         with settle.together(self._scope) as complete:
             value = self._call(task, args, kwargs)
             outcome = self._completed(attempt, value)

@@ -1,4 +1,4 @@
-"""How many jobs a worker may hold beyond those that run: as many as start within a tenth of a second."""
+"""How many jobs a worker may hold in advance: as many as start within a tenth of a second."""
 
 from __future__ import annotations
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from flexiq_django.api.jobs import build_jobs
 from flexiq_django.api.queue import Queue, queues_of
 from flexiq_django.api.task import Task
+from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
-from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.store import inspect, schedules
 from flexiq_django.store.schedules import ScheduleRow
@@ -59,11 +61,7 @@ class Catalogue:
             now = call(lambda: inspect.read_clock(self._scope))
             for schedule in declared:
                 following = schedule.cron.next_after(now)
-                call(
-                    lambda schedule=schedule, following=following: schedules.declare(
-                        self._scope, schedule.row(), following
-                    )
-                )
+                call(partial(schedules.declare, self._scope, schedule.row(), following))
         return 60.0
 
     def build(self, row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:
@@ -84,6 +82,4 @@ class Catalogue:
 
 
 def _fired(job: NewJob, schedule: str) -> NewJob:
-    import dataclasses
-
     return dataclasses.replace(job, origin="periodic", schedule=schedule)

@@ -1,15 +1,17 @@
-"""Database connections of a worker: its own, kept through outages, and those of the jobs, kept clean."""
+"""Connections of a worker: its own, kept through outages, and the jobs', kept clean."""
 
 from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from django.db import Error as DjangoDatabaseError
 from django.db import close_old_connections, connections, reset_queries
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import dialect, open_database
@@ -31,8 +33,9 @@ class GaveUp(Exception):  # noqa: N818 - control flow inside the worker
 class Keeper:
     """Runs store verbs on a worker thread's own connection until they succeed.
 
-    A conflict with another transaction is tried again at once, an outage with a growing pause on a new
-    connection; any other error is the caller's. ``must_give_up`` ends the waiting with ``GaveUp``.
+    A conflict with another transaction is tried again at once, an outage with a growing pause on a
+    new connection; any other error is the caller's. ``must_give_up`` ends the waiting with
+    ``GaveUp``.
     """
 
     def __init__(self, scope: Scope, must_give_up: Callable[[], bool]) -> None:
@@ -85,9 +88,26 @@ class Keeper:
         connections[self._scope.using].close()
 
 
+#: A connection checked less than this many seconds ago in the same thread is not checked again.
+_FRESH_SECONDS = 1.0
+
+_thread = threading.local()
+
+
+def known_aliases() -> list[str]:
+    """The databases of the project."""
+    return sorted(connections)
+
+
+def close_all() -> None:
+    """Close every connection of this thread."""
+    connections.close_all()
+
+
 def clean_before_job() -> None:
-    """Drop connections that are broken or too old, as Django does before a request."""
-    close_old_connections()
+    """Drop connections that broke or grew too old while the thread waited, as Django does."""
+    if time.monotonic() - getattr(_thread, "checked_at", float("-inf")) > _FRESH_SECONDS:
+        close_old_connections()
 
 
 def clean_after_job() -> None:
@@ -96,11 +116,17 @@ def clean_after_job() -> None:
         if connection.connection is not None and (
             connection.in_atomic_block or not connection.get_autocommit()
         ):
-            connection.close()
-            # A body that left atomic() by hand leaves its marks on the wrapper as well.
-            connection.in_atomic_block = False
-            connection.savepoint_ids = []
-            connection.needs_rollback = False
+            _abandon(connection)
         if connection.queries_logged:
             connection.queries_log.clear()
-    close_old_connections()
+        connection.close_if_unusable_or_obsolete()
+    _thread.checked_at = time.monotonic()
+
+
+def _abandon(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection that a body left inside a transaction, and forget the transaction."""
+    connection.in_atomic_block = False
+    connection.savepoint_ids = []
+    connection.needs_rollback = False
+    connection.run_on_commit = []
+    connection.close()

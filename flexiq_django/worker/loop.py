@@ -104,6 +104,7 @@ class ClaimLoop:
         at_hand = executor.running + executor.waiting
         room = min(wanted - at_hand, MOST)
         # Fetch in few large batches: refill when half is used up, or when a slot would go idle.
+        executor.low_water = max(0, int(wanted / 2) - executor.concurrency)
         if at_hand >= executor.concurrency and room < wanted / 2:
             return 0
         limit = self._options.max_jobs

@@ -17,7 +17,7 @@ def new_worker_id() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerOptions:
-    """Everything a worker process needs to know. Times are seconds; it crosses to child processes."""
+    """All a worker process needs to know, in seconds; it is handed to child processes."""
 
     scope: Scope
     queues: tuple[str, ...] | None = None

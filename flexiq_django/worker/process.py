@@ -51,7 +51,9 @@ class WorkerProcess:
         scope = options.scope
         self._catalogue = Catalogue(scope)
         self._keeper = Keeper(scope, self._must_give_up)
-        self._waker = make_waker(scope, self._keeper, poll_seconds=options.poll, listen=options.listen)
+        self._waker = make_waker(
+            scope, self._keeper, poll_seconds=options.poll, listen=options.listen
+        )
         self._holdings = Holdings()
         self._buffer = Buffer(options.concurrency)
         self._runner = Runner(
@@ -102,7 +104,7 @@ class WorkerProcess:
     # --- life -------------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """Work until told to stop; the exit code: 0 after a clean drain, 1 when jobs were cut off."""
+        """Work until told to stop; the exit code: 0 after a clean drain, 1 if jobs were cut off."""
         self._install_signals()
         signals.job_enqueued.connect(self._on_enqueued)
         try:
@@ -177,7 +179,7 @@ class WorkerProcess:
         try:
             action()
         except Exception as error:  # leaving must go on: the leases see to the rest
-            logger.warning("on the way out: %s", error or type(error).__name__)
+            logger.warning("on the way out: %s: %s", type(error).__name__, error)
 
     def _interrupt(self, attempt: Attempt) -> None:
         attempt.is_over = True
@@ -277,9 +279,7 @@ class WorkerProcess:
             "state": "running",
             "clock_skew_ms": 0,
         }
-        self._keeper.call(
-            lambda: workers.register(options.scope, row, lease_ms=options.lease_ms)
-        )
+        self._keeper.call(lambda: workers.register(options.scope, row, lease_ms=options.lease_ms))
 
     def _describe(self) -> str:
         options = self.options

@@ -1,7 +1,7 @@
 """Write down how attempts ended, many in one transaction, and tell whoever listens.
 
-Nothing waits for company when the worker is otherwise idle; while more results are about to come, the
-first waits a few milliseconds for them. While one batch is being written the next one gathers.
+Nothing waits for company when the worker is otherwise idle; while more results are about to come,
+the first waits a few milliseconds for them. While one batch is being written the next one gathers.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Outcome, decide
-from flexiq_django.core.records import ClaimedJob, Settlement
+from flexiq_django.core.records import ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.store import journal, settle
 from flexiq_django.store.scope import Scope
@@ -145,14 +146,12 @@ class Settler:
         latest = {job.id: value for kind, job, value in notes if kind == "progress"}
         for kind, job, value in notes:
             if kind == "log":
-                self._keeper.call(lambda job=job, value=value: self._append(job, value))
+                self._keeper.call(partial(self._append, job, value))
             elif job.id in latest:
-                value = latest.pop(job.id)
-                self._keeper.call(
-                    lambda job=job, value=value: journal.set_progress(
-                        self._scope, job.id, job.token, value
-                    )
-                )
+                self._keeper.call(partial(self._set_progress, job, latest.pop(job.id)))
+
+    def _set_progress(self, job: ClaimedJob, value: int) -> bool:
+        return journal.set_progress(self._scope, job.id, job.token, value)
 
     def _append(self, job: ClaimedJob, line: tuple[str, str, str | None]) -> bool:
         level, message, extra = line
@@ -172,8 +171,8 @@ class Settler:
             outcome = self._keeper.call(lambda: settle.settle(self._scope, settlements))
         except GaveUp:
             raise
-        except Exception:
-            self._settle_apart(batch)
+        except Exception as error:
+            self._settle_apart(batch, error)
             return
         for each in settlements:
             if each.job_id in outcome.lost:
@@ -186,15 +185,17 @@ class Settler:
         if signals.job_settled.receivers:
             self.tell(each for each in settlements if each.job_id in outcome.settled)
 
-    def _settle_apart(self, batch: Sequence[Outcome]) -> None:
+    def _settle_apart(self, batch: Sequence[Outcome], error: Exception) -> None:
         """One bad row must not take the others with it: settle them one by one."""
         if len(batch) > 1:
-            logger.warning("settling %s attempts together failed", len(batch), exc_info=True)
+            logger.warning("settling %s attempts together failed", len(batch), exc_info=error)
             for each in batch:
                 self._settle([each])
             return
         # Let go of it: its lease is no longer renewed, and the reaper will say what happened.
-        logger.exception("job %s cannot be settled; its lease will run out", batch[0].job.id)
+        logger.error(
+            "job %s cannot be settled; its lease will run out", batch[0].job.id, exc_info=error
+        )
         self._on_settled([batch[0].job])
 
     def tell(self, settlements: Any) -> None:
@@ -208,8 +209,3 @@ class Settler:
                 error=each.error or each.attempt_error,
                 worker_id=self._worker_id,
             )
-
-
-def settled_together(outcome: Outcome, policy: RetryPolicy) -> Settlement:
-    """The settlement a transactional body has written itself, for the signal."""
-    return decide(outcome, policy)

@@ -1,7 +1,7 @@
 """Several worker processes under one parent that replaces those that die.
 
-Children are spawned, never forked: they share no socket, no lock and no thread with the parent, which
-opens no database connection at all.
+Children are spawned, never forked: they share no socket, no lock and no thread with the parent,
+which opens no database connection at all.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Supervisor:
         self._reader, self._writer = multiprocessing.Pipe(duplex=False)
 
     def run(self) -> int:
-        """Supervise; the worst exit code of a child that left because it was told to, or by itself."""
+        """Supervise; the worst exit code of the children that were told to leave."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._on_signal())
         now = time.monotonic()
-        self._due = {slot: now for slot in range(self._processes)}
+        self._due = dict.fromkeys(range(self._processes), now)
         told = 0
         while self._children or (self._due and not self._stops):
             if self._stops > told:
@@ -125,7 +125,8 @@ class Supervisor:
 
 def run_child(options: WorkerOptions) -> None:
     """What a spawned child does: set Django up, work, leave with the worker's exit code."""
-    # A group of its own: Ctrl-C in a terminal then reaches the parent alone, which passes it on once.
+    # A group of its own: Ctrl-C in a terminal then reaches the parent alone, which passes it on
+    # once.
     os.setpgrp()
     import django
 

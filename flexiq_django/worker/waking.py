@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import time
@@ -14,7 +15,8 @@ from flexiq_django.worker.connections import Keeper
 
 #: Longest pause between two looks where a notification comes anyway, in seconds.
 _NOTIFIED_PAUSE = 5.0
-#: Pause between two looks at SQLite's data version, in seconds, when busy and when idle for a second.
+#: Pause between two looks at SQLite's data version, in seconds, when busy and when idle for a
+#: second.
 _QUICK_LOOK, _SLOW_LOOK = 0.002, 0.01
 
 
@@ -34,13 +36,15 @@ class Waker:
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
+        self._is_woken = False
 
     def wake(self) -> None:
         """End the present wait, or the next one."""
-        try:
+        if self._is_woken:
+            return
+        self._is_woken = True
+        with contextlib.suppress(OSError):  # full of wake-ups already, or closed
             self._writer.send(b"\0")
-        except (BlockingIOError, OSError):
-            pass  # it is full of wake-ups already, or closed
 
     def wait(self, seconds: float) -> None:
         """Return when woken, when there are signs of work, or after ``seconds``."""
@@ -54,6 +58,8 @@ class Waker:
 
     def _drain(self) -> bool:
         woken = False
+        # Lowered before the socket is emptied: a wake-up in between is then at worst seen twice.
+        self._is_woken = False
         try:
             while self._reader.recv(4096):
                 woken = True

@@ -8,12 +8,12 @@ import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
 
 from flexiq_django.api import options as check
 from flexiq_django.conf import Settings, get_settings
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.store.scope import Scope
+from flexiq_django.worker.connections import close_all, known_aliases
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
 from flexiq_django.worker.supervisor import Supervisor, leave
@@ -23,8 +23,8 @@ class Command(BaseCommand):
     """Run jobs until told to stop."""
 
     help = (
-        "Run jobs until told to stop. SIGTERM or Ctrl-C lets running jobs finish; a second one leaves"
-        " at once and gives the jobs back."
+        "Run jobs until told to stop. SIGTERM or Ctrl-C lets running jobs finish; a second one"
+        " leaves at once and gives the jobs back."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -44,7 +44,9 @@ class Command(BaseCommand):
             default=1,
             help="Worker processes; above 1, a supervisor replaces those that die. Default: 1.",
         )
-        parser.add_argument("--namespace", help="Whose jobs to run. Default: the NAMESPACE setting.")
+        parser.add_argument(
+            "--namespace", help="Whose jobs to run. Default: the NAMESPACE setting."
+        )
         parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
         parser.add_argument(
             "--deployment-id",
@@ -71,7 +73,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         _log_to_stderr(given["verbosity"])
         if given["processes"] > 1:
-            connections.close_all()
+            close_all()
             leave(Supervisor(options, given["processes"]).run())
         worker = WorkerProcess(options)
         leave(worker.run())
@@ -81,18 +83,16 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     """The options of the command line over the settings. Raises ``FlexiQError``."""
     settings = get_settings()
     alias = given.get("database") or settings.DATABASE
-    if alias not in connections:
+    if alias not in known_aliases():
         raise CommandError(
-            f"there is no database {alias!r}; DATABASES has {', '.join(sorted(connections))}"
+            f"there is no database {alias!r}; DATABASES has {', '.join(known_aliases())}"
         )
     namespace = given.get("namespace") or settings.NAMESPACE
     deployment_id = given.get("deployment_id") or settings.DEPLOYMENT_ID
     drain = given.get("drain_timeout")
     stop_timeout = settings.STOP_TIMEOUT_SECONDS if drain is None else drain
     return WorkerOptions(
-        scope=Scope(
-            using=alias, namespace=check.check_name("--namespace", namespace, longest=100)
-        ),
+        scope=Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100)),
         queues=_queues(given.get("queues")),
         concurrency=given["concurrency"],
         deployment_id=deployment_id

@@ -7,7 +7,6 @@ whatever the batch size, no limit on variables, and one transaction for many job
 from __future__ import annotations
 
 import contextlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -20,9 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from flexiq_django.models import Job
 from flexiq_django.models.fields import read_moment
 from flexiq_django.store.scope import Scope
-
-#: Longest JSON parameter of one statement, in characters: well below every server's packet limit.
-MAX_BATCH_CHARS = 4_000_000
+from flexiq_django.store.vendors.batches import json_batches
 
 Trouble = Literal["conflict", "outage"]
 
@@ -44,6 +41,10 @@ class Database(ABC):
     true: ClassVar[str] = "1"
     #: What a naive UTC text needs to be read as UTC.
     zone_suffix: ClassVar[str] = ""
+    #: When a ready job was due, in a form that sorts and is cheap to read.
+    due_order: ClassVar[str] = "scheduled_at"
+    #: Whether ``update_and_record`` is one statement, which needs no transaction around it.
+    is_fused: ClassVar[bool] = False
     #: Rows moved by one promotion or retention statement: large, but short of stalling others.
     batch_size: ClassVar[int]
     #: Seconds a sweep rests after each batch, as a multiple of the time that batch took.
@@ -53,6 +54,7 @@ class Database(ABC):
         self.connection = connection
         self.scope = scope
         self.now = self.clock if scope.now is None else self.moment_literal
+        self._is_inside = False
 
     # --- running SQL ------------------------------------------------------------------------------
 
@@ -77,7 +79,23 @@ class Database(ABC):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One write transaction, or a savepoint in the caller's."""
+        """One write transaction, or a savepoint in the caller's; within itself nothing more."""
+        if self._is_inside:
+            yield
+            return
+        self._is_inside = True
+        try:
+            with self._begin():
+                yield
+        finally:
+            self._is_inside = False
+
+    def _begin(self) -> contextlib.AbstractContextManager[Any]:
+        return transaction.atomic(using=self.scope.using)
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Part of a transaction that may fail alone."""
         with transaction.atomic(using=self.scope.using):
             yield
 
@@ -135,19 +153,29 @@ class Database(ABC):
     ) -> set[UUID]:
         """Update ``table AS j`` from the batch ``b``, matched by id; the ids that were updated."""
 
-    def batches(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-        """JSON arrays of ``rows``, each short enough for one statement."""
-        chunk: list[str] = []
-        size = 0
-        for row in rows:
-            text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
-            if chunk and size + len(text) > MAX_BATCH_CHARS:
-                yield f"[{','.join(chunk)}]"
-                chunk, size = [], 0
-            chunk.append(text)
-            size += len(text)
-        if chunk:
-            yield f"[{','.join(chunk)}]"
+    def update_and_record(
+        self,
+        table: str,
+        assignments: Mapping[str, str],
+        columns: Mapping[str, str],
+        rows: Sequence[Mapping[str, Any]],
+        where: str,
+        *,
+        into: str,
+        values: Mapping[str, str],
+        recorded: str,
+    ) -> set[UUID]:
+        """``update_joined``, and a row in ``into`` for each updated row with a ``recorded``."""
+        with self.transaction():
+            done = self.update_joined(table, assignments, columns, rows, where)
+            texts = {self.id_text(key) for key in done}
+            self.insert_rows(
+                into,
+                values,
+                columns,
+                [row for row in rows if row["id"] in texts and recorded in row],
+            )
+        return done
 
     def insert_rows(
         self,
@@ -162,7 +190,7 @@ class Database(ABC):
             f"INSERT INTO {table} ({', '.join(values)})"  # noqa: S608 - names are our own
             f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
         )
-        for batch in self.batches(rows):
+        for batch in json_batches(rows):
             self.change(sql, {**(params or {}), "batch": batch})
 
     @abstractmethod
@@ -218,7 +246,7 @@ class Database(ABC):
             " FOR UPDATE OF j SKIP LOCKED"
         )
         return {
-            str(key) for batch in self.batches(rows) for (key,) in self.fetch(sql, {"batch": batch})
+            str(key) for batch in json_batches(rows) for (key,) in self.fetch(sql, {"batch": batch})
         }
 
     def delete_batch(
@@ -234,10 +262,10 @@ class Database(ABC):
 
     # --- waking and trouble -----------------------------------------------------------------------
 
-    def notify(self) -> None:
+    def notify(self) -> None:  # noqa: B027 - most databases have nothing to do
         """Tell listening workers of the namespace that a job is there. Nothing where none can."""
 
-    def prepare_worker(self) -> None:
+    def prepare_worker(self) -> None:  # noqa: B027
         """Set up a connection that belongs to the worker itself."""
 
     @classmethod

@@ -12,6 +12,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from flexiq_django.models import QueueState
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.batches import json_batches
 
 QUEUES = QueueState._meta.db_table
 
@@ -70,7 +71,7 @@ class MySQL(Database):
         source = self.rows_from_json("batch", columns)
         changes = ", ".join(f"j.{name} = {value}" for name, value in assignments.items())
         updated: set[UUID] = set()
-        for batch in self.batches(rows):
+        for batch in json_batches(rows):
             bound = {**(params or {}), "batch": batch}
             with self.transaction():
                 matched = self.fetch(
@@ -93,9 +94,9 @@ class MySQL(Database):
         columns: Mapping[str, str],
         rows: Sequence[Mapping[str, Any]],
     ) -> set[UUID]:
-        # IGNORE would also cut long text and turn NULL into '': everything is validated before. MySQL
-        # cannot return what it inserted, so ask which of our ids are there; our own rows are visible
-        # to us whatever the isolation level.
+        # IGNORE would also cut long text and turn NULL into '': everything is validated before.
+        # MySQL cannot return what it inserted, so ask which of our ids are there; our own rows are
+        # visible to us whatever the isolation level.
         sql = (
             f"INSERT IGNORE INTO {JOBS} ({', '.join(values)})"  # noqa: S608
             f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
@@ -105,7 +106,7 @@ class MySQL(Database):
             f" STRAIGHT_JOIN {JOBS} AS j ON j.id = b.id"
         )
         inserted: set[UUID] = set()
-        for batch in self.batches(rows):
+        for batch in json_batches(rows):
             self.change(sql, {"batch": batch})
             inserted.update(self.read_id(key) for (key,) in self.fetch(there, {"batch": batch}))
         return inserted

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from flexiq_django.models import QueueState
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import json_batches
 
 QUEUES = QueueState._meta.db_table
 
@@ -48,7 +49,7 @@ class ReturningMixin(Database):
         )
         return {
             self.read_id(row[0])
-            for batch in self.batches(rows)
+            for batch in json_batches(rows)
             for row in self.fetch(sql, {**(params or {}), "batch": batch})
         }
 
@@ -67,7 +68,7 @@ class ReturningMixin(Database):
         )
         return {
             self.read_id(row[0])
-            for batch in self.batches(rows)
+            for batch in json_batches(rows)
             for row in self.fetch(sql, {"batch": batch})
         }
 

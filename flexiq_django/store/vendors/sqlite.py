@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.batches import json_batches
 from flexiq_django.store.vendors.returning import ReturningMixin
 
 
@@ -67,18 +68,18 @@ class SQLite(ReturningMixin, Database):
         return f"(SELECT {fields} FROM json_each(%({parameter})s)) AS b"  # noqa: S608
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def _begin(self) -> Iterator[None]:
         # A deferred transaction that reads before it writes is refused at once when another process
         # wrote in between. Taking the write lock first waits instead.
         connection: Any = self.connection
         if connection.in_atomic_block:
-            with super().transaction():
+            with super()._begin():
                 yield
             return
         connection.ensure_connection()
         mode, connection.transaction_mode = connection.transaction_mode, "IMMEDIATE"
         try:
-            with super().transaction():
+            with super()._begin():
                 yield
         finally:
             connection.transaction_mode = mode
@@ -131,7 +132,7 @@ class SQLite(ReturningMixin, Database):
     def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
         # The transaction already holds the only write lock there is.
         rows: list[tuple[Any, ...]] = []
-        for batch in self.batches([{"id": self.id_text(key)} for key in sorted(ids)]):
+        for batch in json_batches([{"id": self.id_text(key)} for key in sorted(ids)]):
             rows += self.fetch(
                 f"SELECT {columns} FROM {JOBS} WHERE id IN"  # noqa: S608
                 " (SELECT json_extract(value, '$.id') FROM json_each(%(batch)s)) ORDER BY id",

@@ -12,6 +12,8 @@ class Executor(Protocol):
     """Runs claimed jobs, at most ``concurrency`` at a time."""
 
     concurrency: int
+    #: How short the line may become before the executor asks for more.
+    low_water: int
 
     def start(self) -> None:
         """Be ready to run."""

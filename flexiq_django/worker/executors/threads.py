@@ -1,7 +1,7 @@
 """Threads: the default. Fits tasks that wait for the network or the database.
 
-A thread cannot be killed. A body that does not end when its time is up keeps its thread; the slot goes
-to a new one, and the worker knows that it has a stray.
+A thread cannot be killed. A body that does not end when its time is up keeps its thread; the slot
+goes to a new one, and the worker knows that it has a stray.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ logger = logging.getLogger(__name__)
 class ThreadExecutor:
     """``concurrency`` threads that take jobs from one line.
 
-    ``run`` is called in a thread with each job; ``on_idle`` whenever the line has become empty, so
-    that the worker can fetch more.
+    ``run`` is called in a thread with each job; ``on_low`` when the line has become as short as
+    ``low_water`` and when a slot falls idle, so that the worker can fetch more in time.
     """
 
     def __init__(
         self,
         concurrency: int,
         run: Callable[[ClaimedJob], None],
-        on_idle: Callable[[], None],
+        on_low: Callable[[], None],
     ) -> None:
         self.concurrency = concurrency
         self._run_job = run
-        self._on_idle = on_idle
+        self._on_low = on_low
+        self.low_water = 0
         self._line: deque[ClaimedJob] = deque()
         self._ready = threading.Condition(threading.Lock())
         self._sleeping = 0
@@ -99,9 +100,9 @@ class ThreadExecutor:
                     self._strays.discard(job.id)
                     return
                 self._running.discard(job.id)
-                idle = not self._line
-            if idle:
-                self._on_idle()
+                is_idle = not self._line
+            if is_idle:
+                self._on_low()
 
     def _next(self) -> ClaimedJob | None:
         with self._ready:
@@ -115,4 +116,7 @@ class ThreadExecutor:
                 return None
             job = self._line.popleft()
             self._running.add(job.id)
-            return job
+            is_low = len(self._line) == self.low_water
+        if is_low:
+            self._on_low()
+        return job

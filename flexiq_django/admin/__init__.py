@@ -1,0 +1,30 @@
+"""Show: pages in Django's admin. They read; whatever changes a job is one call of a ``Queue``
+method.
+
+Imported by the admin's own discovery. The classes are plain ``ModelAdmin`` classes: a project may
+unregister one and register its own subclass.
+"""
+
+from __future__ import annotations
+
+from django.apps import apps
+
+if apps.is_installed("django.contrib.admin"):
+    from django.contrib import admin
+
+    from flexiq_django.admin import fleet, pages
+    from flexiq_django.models import (
+        ArchivedJob,
+        DeadLetter,
+        Job,
+        PeriodicTask,
+        QueueState,
+        Worker,
+    )
+
+    admin.site.register(Job, pages.JobAdmin)
+    admin.site.register(ArchivedJob, pages.ArchivedJobAdmin)
+    admin.site.register(DeadLetter, pages.DeadLetterAdmin)
+    admin.site.register(Worker, fleet.WorkerAdmin)
+    admin.site.register(PeriodicTask, fleet.ScheduleAdmin)
+    admin.site.register(QueueState, fleet.QueueAdmin)

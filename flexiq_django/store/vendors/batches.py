@@ -1,0 +1,27 @@
+"""Rows as JSON parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+#: Longest JSON parameter of one statement, in characters: well below every server's packet limit.
+MAX_CHARS = 4_000_000
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def json_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """JSON arrays of ``rows``, each short enough for one statement; none for no rows."""
+    chunk: list[str] = []
+    size = 0
+    for row in rows:
+        text = _encode(row)
+        if chunk and size + len(text) > MAX_CHARS:
+            yield f"[{','.join(chunk)}]"
+            chunk, size = [], 0
+        chunk.append(text)
+        size += len(text)
+    if chunk:
+        yield f"[{','.join(chunk)}]"
