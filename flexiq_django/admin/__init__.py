@@ -12,7 +12,7 @@ from django.apps import apps
 if apps.is_installed("django.contrib.admin"):
     from django.contrib import admin
 
-    from flexiq_django.admin import fleet, pages
+    from flexiq_django.admin import dead_letters, fleet, pages
     from flexiq_django.models import (
         ArchivedJob,
         DeadLetter,
@@ -24,7 +24,7 @@ if apps.is_installed("django.contrib.admin"):
 
     admin.site.register(Job, pages.JobAdmin)
     admin.site.register(ArchivedJob, pages.ArchivedJobAdmin)
-    admin.site.register(DeadLetter, pages.DeadLetterAdmin)
+    admin.site.register(DeadLetter, dead_letters.DeadLetterAdmin)
     admin.site.register(Worker, fleet.WorkerAdmin)
     admin.site.register(PeriodicTask, fleet.ScheduleAdmin)
     admin.site.register(QueueState, fleet.QueueAdmin)

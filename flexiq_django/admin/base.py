@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.admin import paging, texts
 from flexiq_django.admin.details import Section
@@ -20,6 +21,8 @@ VIEW_PAYLOAD = "flexiq_django.view_payload"
 
 #: Fields that show what was passed, each with the one that says it is hidden.
 PRIVATE = {"arguments": "hidden_arguments", "outcome": "hidden_outcome"}
+
+_HIDDEN = _("Hidden: you lack the permission to see arguments and results.")
 
 
 def current_scope() -> Scope:
@@ -35,11 +38,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     #: Rows a filtered page may look at; ``None`` for tables that stay small.
     window: ClassVar[int | None] = None
 
-    actions: Any = None
     list_per_page = 100
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    sortable_by: Any = ()
+    sortable_by = ()
 
     class Media:
         css = {"all": ["flexiq_django/admin.css"]}
@@ -73,15 +75,25 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """The groups of fields, without what this user may not see."""
         groups = super().get_fieldsets(request, obj)
-        if request.user.has_perm(VIEW_PAYLOAD):  # type: ignore[union-attr]
+        if request.user.has_perm(VIEW_PAYLOAD):
             return groups
         return [
             (title, {**options, "fields": [_public(name) for name in options["fields"]]})
             for title, options in groups
         ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[Any]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return flatten_fieldsets(self.get_fieldsets(request, obj))
+
+    @admin.display(description=_("arguments"))
+    def hidden_arguments(self, row: Any) -> Any:
+        """What stands in the place of arguments."""
+        return _HIDDEN
+
+    @admin.display(description=_("result"))
+    def hidden_outcome(self, row: Any) -> Any:
+        """What stands in the place of a result."""
+        return self.get_empty_value_display() if row.result is None else _HIDDEN
 
     def get_sections(self, request: HttpRequest, row: Any) -> list[Section]:
         """Tables below the fields of a row."""
@@ -106,9 +118,9 @@ def column(
     """A read-only field that shows one column. ``show`` turns the value into what is seen."""
 
     @admin.display(description=label)
-    def display(_admin: Any, row: Any) -> Any:
+    def display(page: admin.ModelAdmin[Any], row: Any) -> Any:
         value = getattr(row, name)
-        return None if value is None else show(value)
+        return page.get_empty_value_display() if value is None else show(value)
 
     return display
 

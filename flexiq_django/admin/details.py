@@ -1,4 +1,4 @@
-"""What belongs to a job: failed attempts, log lines, the jobs before and after it. All of it bounded."""
+"""What belongs to a job: failed attempts, log lines, the jobs before and after it; all bounded."""
 
 from __future__ import annotations
 

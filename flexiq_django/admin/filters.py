@@ -1,4 +1,4 @@
-"""The filters of the lists. Their choices come from small tables and from the code, never from jobs."""
+"""The filters of the lists. Choices come from small tables and from the code, never from jobs."""
 
 from __future__ import annotations
 

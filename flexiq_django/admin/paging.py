@@ -25,7 +25,7 @@ WINDOW = 50_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a page begins: next to the row ``key``, which is not on it; ``None`` is the newest end."""
+    """A page begins next to the row ``key``, which is not on it; ``None`` is the newest end."""
 
     key: Any = None
     upwards: bool = False
@@ -89,11 +89,11 @@ class KeyChangeList(ChangeList):
         found = super().get_filters_params(params)
         return {name: value for name, value in found.items() if name not in (OLDER, NEWER)}
 
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         return ["-pk"]
 
     def get_results(self, request: HttpRequest) -> None:
-        admin = self.model_admin
+        admin: Any = self.model_admin  # a ReadOnlyAdmin
         narrow = bool(self.get_filters_params()) or bool(self.query)
         self.key_page = read_page(
             self.queryset.defer(*admin.wide_columns),

@@ -39,6 +39,12 @@ def printable(value: object) -> str:
     return _UNSHOWABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", str(value))
 
 
+def short_key(value: object) -> SafeString:
+    """The end of an id, where neighbours differ; the whole shows when the pointer rests on it."""
+    text = str(value)
+    return format_html('<span class="nowrap" title="{}">…{}</span>', text, text[-12:])
+
+
 def moment(value: datetime | None) -> SafeString | None:
     """An instant in the current time zone, with the zone's name."""
     if value is None:

@@ -105,7 +105,7 @@ class PeriodicTask(models.Model):
     )
     declared_at = UtcDateTimeField(
         null=True,
-        help_text=_("When a worker last declared it; empty if it lives in the database only."),
+        help_text=_("When a worker last declared it; empty if only the database has it."),
     )
 
     class Meta:

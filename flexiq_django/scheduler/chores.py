@@ -23,8 +23,10 @@ PROMOTE_SECONDS = 2.0
 SCHEDULE_SECONDS = 10.0
 #: Seconds between two looks for leases that ran out.
 REAP_SECONDS = 5.0
+#: Seconds between two looks for pending jobs that are too late to start.
+EXPIRE_SECONDS = 10.0
 #: Seconds between two looks for jobs that outlived their own lifetime, and for lost dependents.
-SWEEP_SECONDS = 20.0
+SWEEP_SECONDS = 30.0
 
 Call = Callable[[Callable[[], Any]], Any]
 Enqueued = Callable[[int], None]
@@ -41,7 +43,7 @@ def promote_due(scope: Scope, call: Call, on_ready: Enqueued) -> float:
 def expire(scope: Scope, call: Call) -> float:
     """Cancel pending jobs that are too late to start."""
     cancelled = call(lambda: promote.cancel_expired(scope))
-    return 0.0 if cancelled else REAP_SECONDS
+    return 0.0 if cancelled else EXPIRE_SECONDS
 
 
 def reap(

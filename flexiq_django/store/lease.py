@@ -72,6 +72,16 @@ def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
     )
 
 
+def any_expired(database: Database) -> bool:
+    """Whether the lease of any running job is over."""
+    return bool(
+        database.fetch(
+            f"SELECT 1 FROM {JOBS} WHERE lease_at <= {{now}}"  # noqa: S608 - names are our own
+            " AND namespace = %(namespace)s LIMIT 1"
+        )
+    )
+
+
 def expired(database: Database, limit: int) -> list[ClaimedJob]:
     """Running jobs whose lease is over, longest over first; locked where the database can."""
     return [

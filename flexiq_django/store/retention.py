@@ -39,24 +39,21 @@ def purge_outlived(scope: Scope, *, limit: int | None = None) -> int:
     size = limit or database.batch_size
     removed = 0
     for table in (Job._meta.db_table, ArchivedJob._meta.db_table):
-        with database.transaction():
-            outlived = [
-                database.read_id(key)
-                for (key,) in database.fetch(
-                    f"SELECT id FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
-                    " AND purge_at <= {now} AND completed_at IS NOT NULL"
-                    " ORDER BY purge_at LIMIT %(limit)s",
-                    {"limit": size},
-                )
-            ]
-            removed += delete_jobs(database, table, outlived)
-    with database.transaction():
-        removed += database.delete_batch(
-            DeadLetter._meta.db_table,
-            "namespace = %(namespace)s AND purge_at <= {now}",
-            size,
-        )
-    return removed
+        outlived = [
+            database.read_id(key)
+            for (key,) in database.fetch(
+                f"SELECT id FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
+                " AND purge_at <= {now} AND completed_at IS NOT NULL"
+                " ORDER BY purge_at LIMIT %(limit)s",
+                {"limit": size},
+            )
+        ]
+        if outlived:
+            with database.transaction():
+                removed += delete_jobs(database, table, outlived)
+    return removed + database.delete_batch(
+        DeadLetter._meta.db_table, "namespace = %(namespace)s AND purge_at <= {now}", size
+    )
 
 
 def delete_jobs(database: Database, table: str, ids: list[UUID]) -> int:

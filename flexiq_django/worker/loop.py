@@ -25,7 +25,7 @@ LANES_SECONDS = 1.0
 #: Unstarted jobs held longer than this, in seconds, go back to where others can take them.
 LONGEST_HELD = 0.5
 #: Attempts that may wait to be settled before the worker stops claiming.
-MOST_UNSETTLED = 1000
+MOST_UNSETTLED = 500
 
 
 class ClaimLoop:
@@ -58,7 +58,10 @@ class ClaimLoop:
         self._lanes_at = float("-inf")
         self._submitted_at = 0.0
         self._pause = SHORTEST_PAUSE
+        self._is_woken = True
         self.claimed = 0
+        #: Whether the loop has stopped claiming until more attempts are settled.
+        self.awaits_settler = False
         #: When the loop last came round, in monotonic seconds: what a health check judges.
         self.turned_at = time.monotonic()
 
@@ -76,10 +79,11 @@ class ClaimLoop:
             if len(jobs) == room:
                 return True
         else:
-            self._on_empty()
+            if self._is_woken:
+                self._on_empty()
             if self._options.burst:
                 return False
-        self._waker.wait(self._pause)
+        self._is_woken = self._waker.wait(self._pause)
         self._pause = min(self._pause * 2, self._waker.longest_pause)
         return True
 
@@ -98,7 +102,8 @@ class ClaimLoop:
     def _room(self) -> int:
         """How many jobs to claim now; 0 while enough are at hand or the settler lags behind."""
         executor = self._executor
-        if self._unsettled() > MOST_UNSETTLED:
+        self.awaits_settler = self._unsettled() > MOST_UNSETTLED
+        if self.awaits_settler:
             return 0
         wanted = executor.concurrency + self._buffer.size
         at_hand = executor.running + executor.waiting

@@ -249,6 +249,8 @@ class WorkerProcess:
 
     def _on_settled(self, jobs: Sequence[ClaimedJob]) -> None:
         self._holdings.drop(list(jobs))
+        if self._loop.awaits_settler:
+            self._waker.wake()
 
     def _tell_settled(self, settlements: Sequence[Settlement]) -> None:
         self._settler.tell(settlements)

@@ -26,7 +26,7 @@ from flexiq_django.worker.connections import GaveUp, Keeper
 logger = logging.getLogger(__name__)
 
 #: Most attempts settled in one transaction.
-BATCH = 100
+BATCH = 200
 #: Longest time a result waits for company, in seconds.
 COMPANY_SECONDS = 0.003
 

@@ -46,10 +46,10 @@ class Waker:
         with contextlib.suppress(OSError):  # full of wake-ups already, or closed
             self._writer.send(b"\0")
 
-    def wait(self, seconds: float) -> None:
-        """Return when woken, when there are signs of work, or after ``seconds``."""
+    def wait(self, seconds: float) -> bool:
+        """Wait until woken, or for signs of work: True; or for ``seconds``: False."""
         select.select([self._reader], [], [], max(0.0, seconds))
-        self._drain()
+        return self._drain()
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -58,13 +58,14 @@ class Waker:
 
     def _drain(self) -> bool:
         woken = False
-        # Lowered before the socket is emptied: a wake-up in between is then at worst seen twice.
-        self._is_woken = False
         try:
             while self._reader.recv(4096):
                 woken = True
         except BlockingIOError:
             pass
+        # Only now: whoever calls wake() before this line has done what there is to see, and the
+        # caller is about to look. Lowered earlier, the flag could stay up over an empty socket.
+        self._is_woken = False
         return woken
 
 
@@ -76,19 +77,19 @@ class ListeningWaker(Waker):
         self.longest_pause = max(poll_seconds, _NOTIFIED_PAUSE)
         self._listening_on: object = None
 
-    def wait(self, seconds: float) -> None:
-        self._keeper.call(lambda: self._wait(seconds))
-        self._drain()
+    def wait(self, seconds: float) -> bool:
+        notified = self._keeper.call(lambda: self._wait(seconds))
+        return self._drain() or notified
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> bool:
         database = open_database(self._scope)
         assert isinstance(database, PostgreSQL)  # noqa: S101 - chosen by make_waker
         raw = database.connection.connection
         if raw is not self._listening_on:
             database.listen()
             self._listening_on = database.connection.connection
-            return  # something may have come before we listened: look first
-        database.wait_for_notify(self._reader.fileno(), max(0.0, seconds))
+            return True  # something may have come before we listened: look first
+        return database.wait_for_notify(self._reader.fileno(), max(0.0, seconds))
 
 
 class DataVersionWaker(Waker):
@@ -99,16 +100,17 @@ class DataVersionWaker(Waker):
         self._seen = -1
         self._changed_at = 0.0
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
         deadline = time.monotonic() + max(0.0, seconds)
         while not self._has_changed():
             now = time.monotonic()
             if now >= deadline:
-                return
+                return False
             look = _QUICK_LOOK if now - self._changed_at < 1.0 else _SLOW_LOOK
             select.select([self._reader], [], [], min(look, deadline - now))
             if self._drain():
-                return
+                return True
+        return True
 
     def _has_changed(self) -> bool:
         version = self._keeper.call(self._version)

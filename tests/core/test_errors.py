@@ -28,11 +28,11 @@ def test_type_message_and_traceback() -> None:
 
 
 def test_type_outside_builtins_has_its_module() -> None:
-    class Local(Exception):
+    class LocalError(Exception):
         pass
 
     assert describe(FlexiQError("x")).errtype == "flexiq_django.exceptions.FlexiQError"
-    assert describe(Local()).errtype == f"{Local.__module__}.{Local.__qualname__}"
+    assert describe(LocalError()).errtype == f"{LocalError.__module__}.{LocalError.__qualname__}"
 
 
 def test_cause_is_part_of_the_traceback() -> None:
@@ -80,9 +80,10 @@ def fail() -> NoReturn:
     raise ValueError("bad")
 
 
-def test_frames_of_the_runner_are_left_out() -> None:
+@pytest.mark.parametrize("runner", ["flexiq_django.api.task", "asgiref.sync", "asyncio.runners"])
+def test_frames_of_the_runner_are_left_out(runner: str) -> None:
     catch = run_as("flexiq_django.worker.attempt", caught)
-    wrapper = run_as("flexiq_django.api.task", call)
+    wrapper = run_as(runner, call)
 
     def task() -> None:
         call(fail)

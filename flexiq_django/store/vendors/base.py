@@ -45,6 +45,8 @@ class Database(ABC):
     due_order: ClassVar[str] = "scheduled_at"
     #: Whether ``update_and_record`` is one statement, which needs no transaction around it.
     is_fused: ClassVar[bool] = False
+    #: Whether all writers of the database wait for each other.
+    has_one_writer: ClassVar[bool] = False
     #: Rows moved by one promotion or retention statement: large, but short of stalling others.
     batch_size: ClassVar[int]
     #: Seconds a sweep rests after each batch, as a multiple of the time that batch took.

@@ -39,6 +39,7 @@ class SQLite(ReturningMixin, Database):
     # The write lock is held for the whole statement: keep each under about 5 ms.
     batch_size = 200
     rest_factor = 3.0
+    has_one_writer = True
 
     def __init__(self, connection: BaseDatabaseWrapper, scope: Scope) -> None:
         super().__init__(connection, scope)
