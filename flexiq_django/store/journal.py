@@ -13,7 +13,12 @@ from flexiq_django.store.vendors.base import JOBS
 from flexiq_django.store.vendors.batches import json_batches
 
 LOGS = TaskLog._meta.db_table
-_OWNED = "id = %(id)s AND token = %(token)s AND status = 'running' AND namespace = %(namespace)s"
+# A job that is complete under this token was completed by this very attempt: a transactional body
+# settles its job itself, and what it noted before may be written after.
+_OWNED = (
+    "id = %(id)s AND token = %(token)s AND status IN ('running', 'complete')"
+    " AND namespace = %(namespace)s"
+)
 
 
 def set_progress(scope: Scope, job_id: UUID, token: int, progress: int) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -16,6 +17,7 @@ from flexiq_django.core import outcome as words
 from flexiq_django.core.errors import describe_exception
 from flexiq_django.core.outcome import Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call, encode_result
+from flexiq_django.core.records import Settlement
 from flexiq_django.core.retry import RetryPolicy, is_retryable
 from flexiq_django.exceptions import (
     FlexiQError,
@@ -28,6 +30,7 @@ from flexiq_django.exceptions import (
 )
 from flexiq_django.store import settle
 from flexiq_django.store.scope import Scope
+from flexiq_django.worker.connections import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +41,14 @@ class Runner:
     def __init__(
         self,
         scope: Scope,
+        keeper: Keeper,
         find: Callable[[str], Task[Any, Any] | None],
         *,
         max_result_bytes: int,
         max_error_bytes: int,
     ) -> None:
         self._scope = scope
+        self._keeper = keeper
         self._find = find
         self._max_result_bytes = max_result_bytes
         self._max_error_bytes = max_error_bytes
@@ -68,6 +73,11 @@ class Runner:
                 return self._run_together(attempt, task, args, kwargs)
             return self._completed(attempt, self._call(task, args, kwargs))
         except LeaseLost:
+            logger.warning(
+                "late result of job %s (%s) dropped: the attempt no longer owns the job",
+                job.id,
+                job.task_name,
+            )
             return None
         except (
             BaseException
@@ -89,7 +99,7 @@ class Runner:
         kwargs: dict[str, Any],
     ) -> Outcome | None:
         """Body and completion in one transaction, after which the attempt is settled."""
-        with settle.together(self._scope) as complete:
+        with self._begin_together() as complete:
             value = self._call(task, args, kwargs)
             outcome = self._completed(attempt, value)
             if outcome.ending is not Ending.COMPLETED:
@@ -97,6 +107,12 @@ class Runner:
             complete(decide(outcome, task.options.retry))
         attempt.is_settled = True
         return outcome
+
+    @contextlib.contextmanager
+    def _begin_together(self) -> Iterator[Callable[[Settlement], None]]:
+        """Begin the transaction; while another writer is in the way nothing has run yet: wait."""
+        with contextlib.ExitStack() as stack:
+            yield self._keeper.call(lambda: stack.enter_context(settle.together(self._scope)))
 
     def _completed(self, attempt: Attempt, value: Any) -> Outcome:
         result = None if value is None else encode_result(value, limit_bytes=self._max_result_bytes)

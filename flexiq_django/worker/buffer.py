@@ -27,6 +27,10 @@ class Buffer:
         weight = 0.5 if seconds > known else 0.05
         self._seconds = known + weight * (seconds - known)
 
+    def forget(self) -> None:
+        """Bodies take longer than they used to: hold nothing until one has ended."""
+        self._seconds = None
+
     @property
     def size(self) -> int:
         """Jobs to hold beyond the free slots."""

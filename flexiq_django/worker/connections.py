@@ -36,15 +36,20 @@ class GaveUp(Exception):  # noqa: N818 - control flow inside the worker
 
 
 class Keeper:
-    """Runs store verbs on a worker thread's own connection until they succeed.
+    """Runs store verbs on a thread's connection until they succeed.
+
+    ``is_own``: the connection is the worker's, which sets it up as it needs; a job's is left alone.
 
     A conflict with another transaction is tried again at once, an outage with a growing pause on a
     new connection; any other error is the caller's. ``must_give_up`` ends the waiting with
     ``GaveUp``.
     """
 
-    def __init__(self, scope: Scope, must_give_up: Callable[[], bool]) -> None:
+    def __init__(
+        self, scope: Scope, must_give_up: Callable[[], bool], *, is_own: bool = True
+    ) -> None:
         self._scope = scope
+        self._is_own = is_own
         self._must_give_up = must_give_up
         self._turn: AbstractContextManager[object] = (
             _one_writer if open_database(scope).has_one_writer else nullcontext()
@@ -83,6 +88,8 @@ class Keeper:
                 outage_pause = min(outage_pause * 2, _LONGEST_OUTAGE_PAUSE)
 
     def _prepare(self) -> None:
+        if not self._is_own:
+            return
         connection = connections[self._scope.using]
         reset_queries()
         if connection.connection is not None:
@@ -117,9 +124,13 @@ def close_all() -> None:
 
 
 def clean_before_job() -> None:
-    """Drop connections that broke or grew too old while the thread waited, as Django does."""
-    if time.monotonic() - getattr(_thread, "checked_at", float("-inf")) > _FRESH_SECONDS:
-        close_old_connections()
+    """Drop connections that grew too old, or broke, while the thread waited for a job."""
+    if time.monotonic() - getattr(_thread, "checked_at", float("-inf")) <= _FRESH_SECONDS:
+        return
+    close_old_connections()
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and not connection.is_usable():
+            connection.close()
 
 
 def clean_after_job() -> None:

@@ -29,7 +29,7 @@ class Holdings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[UUID, ClaimedJob] = {}
-        self._attempts: dict[UUID, Attempt] = {}
+        self._attempts: dict[tuple[UUID, int], Attempt] = {}
 
     def add(self, jobs: list[ClaimedJob]) -> None:
         """These jobs are ours now."""
@@ -38,11 +38,14 @@ class Holdings:
 
     def begin(self, attempt: Attempt) -> None:
         """The body of a job of ours begins."""
-        self._attempts[attempt.job.id] = attempt
+        for other in self.attempts():  # ours again after we had lost it: the older one is over
+            if other.job.id == attempt.job.id:
+                other.is_over = True
+        self._attempts[attempt.job.id, attempt.job.token] = attempt
 
     def end(self, attempt: Attempt) -> None:
         """The body has ended, though the job may not be settled yet."""
-        self._attempts.pop(attempt.job.id, None)
+        self._attempts.pop((attempt.job.id, attempt.job.token), None)
 
     def drop(self, jobs: list[ClaimedJob]) -> None:
         """These jobs are settled, or given back."""

@@ -155,6 +155,7 @@ class ClaimLoop:
     def _give_back_stale(self) -> None:
         """Long bodies have taken every slot: jobs held in advance must not wait behind them."""
         if self._executor.waiting and time.monotonic() - self._submitted_at > LONGEST_HELD:
+            self._buffer.forget()  # or the next claim would fetch them all again
             self.give_back(self._executor.take_back())
 
 

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 from dataclasses import dataclass, field
 
 from flexiq_django.store.scope import Scope
-
-
-def new_worker_id() -> str:
-    """A name no other boot of any worker has: host, process, and a few random letters."""
-    return f"{socket.gethostname()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +17,7 @@ class WorkerOptions:
     deployment_id: str | None = None
     burst: bool = False
     max_jobs: int | None = None
+    verbosity: int = 1
     lock_grace: float = 60
     heartbeat: float = 15
     stop_timeout: float = 30

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import flexiq_django
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import EXPIRED, INTERRUPTED, Ending, Outcome, decide
 from flexiq_django.core.records import ClaimedJob, Settlement
+from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.store import promote, workers
+from flexiq_django.store.vendors import open_database
+from flexiq_django.worker import identity
 from flexiq_django.worker.attempt import Runner, late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
@@ -30,7 +29,7 @@ from flexiq_django.worker.connections import (
 from flexiq_django.worker.executors.threads import ThreadExecutor
 from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop, announce_started
-from flexiq_django.worker.options import WorkerOptions, new_worker_id
+from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.waking import make_waker
 
@@ -45,7 +44,7 @@ class WorkerProcess:
 
     def __init__(self, options: WorkerOptions) -> None:
         self.options = options
-        self.worker_id = new_worker_id()
+        self.worker_id = identity.new_worker_id()
         self._stops = 0
         self._last_call: float | None = None
         scope = options.scope
@@ -58,6 +57,7 @@ class WorkerProcess:
         self._buffer = Buffer(options.concurrency)
         self._runner = Runner(
             scope,
+            Keeper(scope, self._must_give_up, is_own=False),
             self._catalogue.find,
             max_result_bytes=options.max_result_bytes,
             max_error_bytes=options.max_error_bytes,
@@ -104,17 +104,21 @@ class WorkerProcess:
     # --- life -------------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """Work until told to stop; the exit code: 0 after a clean drain, 1 if jobs were cut off."""
+        """Work until told to stop; the exit code: 0 after a clean drain, 1 if jobs were cut off.
+
+        Raises ``ConfigurationError`` if the database has not been migrated.
+        """
         self._install_signals()
         signals.job_enqueued.connect(self._on_enqueued)
         try:
+            self._require_tables()
             self._register()
         except GaveUp:
             return 0
         self._catalogue.declare_schedules(self._keeper.call)
         for part in (self._executor, self._settler, self._heartbeat, self._chores):
             part.start()
-        logger.info("worker %s started: %s", self.worker_id, self._describe())
+        logger.info("worker %s started: %s", self.worker_id, identity.describe(self.options))
         signals.send(
             signals.worker_started, worker_id=self.worker_id, namespace=self.options.scope.namespace
         )
@@ -266,27 +270,18 @@ class WorkerProcess:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.request_stop())
 
+    def _require_tables(self) -> None:
+        scope = self.options.scope
+        if not self._keeper.call(lambda: open_database(scope).has_tables()):
+            raise ConfigurationError(
+                f"database {scope.using!r} has no tables of flexiq_django; run: manage.py migrate"
+                + ("" if scope.using == "default" else f" --database {scope.using}")
+            )
+
     def _register(self) -> None:
         options = self.options
-        row = {
-            "id": self.worker_id,
-            "hostname": socket.gethostname()[:200],
-            "pid": os.getpid(),
-            "queues": json.dumps(options.queues),
-            "executor": "threads",
-            "concurrency": options.concurrency,
-            "deployment_id": options.deployment_id,
-            "version": flexiq_django.__version__,
-            "config": json.dumps(options.fleet_values),
-            "state": "running",
-            "clock_skew_ms": 0,
-        }
+        row = identity.describe_row(options, self.worker_id)
         self._keeper.call(lambda: workers.register(options.scope, row, lease_ms=options.lease_ms))
-
-    def _describe(self) -> str:
-        options = self.options
-        served = "all queues" if options.queues is None else f"queues {', '.join(options.queues)}"
-        return f"namespace {options.scope.namespace}, {served}, {options.concurrency} threads"
 
 
 def expired(job: ClaimedJob) -> Outcome:

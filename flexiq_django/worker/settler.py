@@ -13,6 +13,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError
 
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
@@ -54,6 +57,8 @@ class Settler:
         self._on_settled = on_settled
         self._outcomes: deque[Outcome] = deque()
         self._notes: deque[Note] = deque()
+        #: The last attempts whose notes were refused: each is logged once.
+        self._refused: deque[tuple[UUID, int]] = deque(maxlen=100)
         self._ready = threading.Event()
         self._in_hand = 0
         self._stop = False
@@ -96,7 +101,11 @@ class Settler:
         if not journal.can_look(self._scope):
             return
         key = (attempt.job.id, attempt.job.token)
-        seen = journal.look(self._scope, [key]).get(attempt.job.id)
+        try:
+            seen = journal.look(self._scope, [key]).get(attempt.job.id)
+        except DatabaseError:  # the heartbeat will tell; the task must not fail over it
+            logger.warning("could not look whether job %s is cancelled", key[0], exc_info=True)
+            return
         attempt.is_over = attempt.is_over or seen is None
         attempt.is_cancel_requested = bool(seen)
 
@@ -143,12 +152,32 @@ class Settler:
 
     def _write_notes(self) -> None:
         notes = [self._notes.popleft() for _ in range(len(self._notes))]
-        latest = {job.id: value for kind, job, value in notes if kind == "progress"}
+        latest = {(job.id, job.token): value for kind, job, value in notes if kind == "progress"}
         for kind, job, value in notes:
             if kind == "log":
-                self._keeper.call(partial(self._append, job, value))
-            elif job.id in latest:
-                self._keeper.call(partial(self._set_progress, job, latest.pop(job.id)))
+                self._write_note(kind, job, partial(self._append, job, value))
+            elif (job.id, job.token) in latest:
+                progress = latest.pop((job.id, job.token))
+                self._write_note(kind, job, partial(self._set_progress, job, progress))
+
+    def _write_note(self, kind: str, job: ClaimedJob, write: Callable[[], bool]) -> None:
+        try:
+            is_written = self._keeper.call(write)
+        except GaveUp:
+            raise
+        except Exception:  # a note must not keep results from being settled
+            logger.exception("%s of job %s (%s) cannot be stored", kind, job.id, job.task_name)
+            return
+        key = (job.id, job.token)
+        if is_written or key in self._refused:
+            return
+        self._refused.append(key)
+        logger.warning(
+            "late %s of job %s (%s) dropped: the attempt no longer owns the job",
+            kind,
+            job.id,
+            job.task_name,
+        )
 
     def _set_progress(self, job: ClaimedJob, value: int) -> bool:
         return journal.set_progress(self._scope, job.id, job.token, value)

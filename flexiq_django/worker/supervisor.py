@@ -16,6 +16,7 @@ import time
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
+from flexiq_django.exceptions import FlexiQError
 from flexiq_django.worker.options import WorkerOptions
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ _HEALTHY_AFTER = 10.0
 _LONGEST_PAUSE = 30.0
 #: Seconds a child gets beyond its own stop timeout before it is killed.
 _BEYOND = 20.0
+#: Exit code of a child that cannot work until somebody changes something (EX_CONFIG).
+MISCONFIGURED = 78
 
 
 class Supervisor:
@@ -104,8 +107,12 @@ class Supervisor:
                 continue
             del self._children[slot]
             code = child.exitcode
-            if self._stops:
-                self._worst = max(self._worst, abs(code))
+            if code == MISCONFIGURED and not self._stops:
+                self._worst = 1
+                self._on_signal()
+            elif self._stops:
+                # One that dies of the signal had not begun to work yet: it cut nothing off.
+                self._worst = max(self._worst, 0 if code == -signal.SIGTERM else abs(code))
             elif self._options.burst and code == 0:
                 continue
             else:
@@ -115,6 +122,8 @@ class Supervisor:
         lived = time.monotonic() - self._born[slot]
         if code == 0 or lived > _HEALTHY_AFTER:
             self._pauses[slot] = 0.0
+        elif code < 0:  # killed from outside, which says nothing about the next one
+            self._pauses[slot] = 0.5
         else:
             self._pauses[slot] = min(_LONGEST_PAUSE, max(0.5, self._pauses.get(slot, 0.0) * 2))
         pause = self._pauses[slot]
@@ -127,15 +136,22 @@ def run_child(options: WorkerOptions) -> None:
     """What a spawned child does: set Django up, work, leave with the worker's exit code."""
     # A group of its own: Ctrl-C in a terminal then reaches the parent alone, which passes it on
     # once.
-    os.setpgrp()
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
     import django
 
     django.setup()
+    from flexiq_django.worker.identity import log_to_stderr
     from flexiq_django.worker.process import WorkerProcess
 
-    worker = WorkerProcess(options)
+    log_to_stderr(options.verbosity)
     threading.Thread(target=_follow_parent, daemon=True).start()
-    leave(worker.run())
+    try:
+        code = WorkerProcess(options).run()
+    except FlexiQError as error:
+        logger.error("%s", error)
+        code = MISCONFIGURED
+    leave(code)
 
 
 def leave(code: int) -> None:

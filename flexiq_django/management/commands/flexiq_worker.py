@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -14,6 +12,7 @@ from flexiq_django.conf import Settings, get_settings
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import close_all, known_aliases
+from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
 from flexiq_django.worker.supervisor import Supervisor, leave
@@ -71,12 +70,15 @@ class Command(BaseCommand):
             options = worker_options(given)
         except FlexiQError as error:
             raise CommandError(str(error)) from None
-        _log_to_stderr(given["verbosity"])
+        log_to_stderr(given["verbosity"])
         if given["processes"] > 1:
             close_all()
             leave(Supervisor(options, given["processes"]).run())
-        worker = WorkerProcess(options)
-        leave(worker.run())
+        try:
+            code = WorkerProcess(options).run()
+        except FlexiQError as error:
+            raise CommandError(str(error)) from None
+        leave(code)
 
 
 def worker_options(given: dict[str, Any]) -> WorkerOptions:
@@ -99,6 +101,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         and check.check_name("--deployment-id", deployment_id, longest=100),
         burst=given["burst"],
         max_jobs=given.get("max_jobs"),
+        verbosity=given.get("verbosity", 1),
         lock_grace=settings.LOCK_GRACE_SECONDS,
         heartbeat=settings.heartbeat_seconds,
         stop_timeout=stop_timeout,
@@ -138,15 +141,3 @@ def _seconds(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
     return value
-
-
-def _log_to_stderr(verbosity: int) -> None:
-    """Show the worker's log on a project that has not configured logging for it."""
-    logger = logging.getLogger("flexiq_django")
-    if not logger.hasHandlers():
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger.addHandler(handler)
-    if logger.level == logging.NOTSET:
-        levels = {0: logging.ERROR, 1: logging.INFO}
-        logger.setLevel(levels.get(verbosity, logging.DEBUG))

@@ -101,6 +101,10 @@ class Database(ABC):
         with transaction.atomic(using=self.scope.using):
             yield
 
+    def has_tables(self) -> bool:
+        """Whether our tables are there."""
+        return JOBS in self.connection.introspection.table_names()
+
     # --- values -----------------------------------------------------------------------------------
 
     #: How a moment parameter called ``now`` is written.

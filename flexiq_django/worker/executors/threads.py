@@ -16,6 +16,8 @@ from flexiq_django.core.records import ClaimedJob
 
 logger = logging.getLogger(__name__)
 
+Key = tuple[UUID, int]
+
 
 class ThreadExecutor:
     """``concurrency`` threads that take jobs from one line.
@@ -38,8 +40,10 @@ class ThreadExecutor:
         self._ready = threading.Condition(threading.Lock())
         self._sleeping = 0
         self._stopped = False
-        self._running: set[UUID] = set()
-        self._strays: set[UUID] = set()
+        # By attempt: a job may run again here while the thread of its last attempt still does not
+        # end.
+        self._running: set[Key] = set()
+        self._strays: set[Key] = set()
         self._started = 0
 
     def start(self) -> None:
@@ -65,10 +69,11 @@ class ThreadExecutor:
 
     def replace_slot(self, job: ClaimedJob) -> None:
         with self._ready:
-            if job.id not in self._running:
+            key = _key(job)
+            if key not in self._running:
                 return
-            self._running.discard(job.id)
-            self._strays.add(job.id)
+            self._running.discard(key)
+            self._strays.add(key)
         self._start_thread()
 
     @property
@@ -96,10 +101,11 @@ class ThreadExecutor:
             except Exception:  # our own fault; the slot must not be lost with it
                 logger.exception("running job %s failed outside its body", job.id)
             with self._ready:
-                if job.id in self._strays:  # its slot was given away long ago
-                    self._strays.discard(job.id)
+                key = _key(job)
+                if key in self._strays:  # its slot was given away long ago
+                    self._strays.discard(key)
                     return
-                self._running.discard(job.id)
+                self._running.discard(key)
                 is_idle = not self._line
             if is_idle:
                 self._on_low()
@@ -115,8 +121,12 @@ class ThreadExecutor:
             if self._stopped:
                 return None
             job = self._line.popleft()
-            self._running.add(job.id)
+            self._running.add(_key(job))
             is_low = len(self._line) == self.low_water
         if is_low:
             self._on_low()
         return job
+
+
+def _key(job: ClaimedJob) -> Key:
+    return job.id, job.token
