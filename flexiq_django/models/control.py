@@ -105,7 +105,7 @@ class PeriodicTask(models.Model):
     )
     declared_at = UtcDateTimeField(
         null=True,
-        help_text=_("When a worker last declared it; empty if only the database has it."),
+        help_text=_("When code last declared it; empty if none ever did."),
     )
 
     class Meta:
