@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from django.db import connection
 
@@ -26,7 +26,7 @@ TAIL_LINES = 60
 
 
 class WorkerProcess:
-    """One worker, with all the children it starts, in a process group of its own.
+    """One worker, with all the children it starts, in a session of its own.
 
     `arguments` follow the command's name on its command line; `settings` is the worker's FLEXIQ
     dict; `environment` is added to ours. All it prints goes to `log_path`.
@@ -66,7 +66,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The process id, which is also the id of the process group."""
+        """The process id, which is also the id of the session."""
         return self._process.pid
 
     @property
@@ -81,24 +81,18 @@ class WorkerProcess:
 
     def children(self) -> list[int]:
         """The ids of its living child processes (under `--processes N`, the workers)."""
-        listing = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
-        ).stdout
-        rows = (line.split() for line in listing.splitlines())
-        return [
-            int(pid)
-            for pid, parent, state in rows
-            if int(parent) == self.pid and not state.startswith("Z")
-        ]
+        return [row.pid for row in _living() if row.parent == self.pid and not row.is_tracker]
 
     def send_signal(self, number: signal.Signals) -> None:
         """Signal the process alone, as an init system or a person would. No-op once it ended."""
         self._process.send_signal(number)
 
     def send_signal_to_all(self, number: signal.Signals) -> None:
-        """Signal the process and all its children, as a terminal's Ctrl-C does."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+        """Signal the process and all its children, which have process groups of their own."""
+        for row in _living():
+            if row.session == self.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(row.pid, number)
 
     def freeze(self) -> None:
         """Stop the process and its children where they stand."""
@@ -145,13 +139,37 @@ class WorkerProcess:
         """SIGKILL to it and to all its children; returns when the process is gone. Idempotent."""
         if self not in _alive:
             return
-        self.send_signal_to_all(signal.SIGKILL)
+        self._process.kill()  # first, so that it replaces none of its children
         self._process.wait()
+        self.send_signal_to_all(signal.SIGKILL)
         _alive.discard(self)
 
     def log_tail(self) -> str:
         """The last lines of its log, for a failing test's report."""
         return "\n".join(self.log.splitlines()[-TAIL_LINES:])
+
+
+class _Row(NamedTuple):
+    pid: int
+    parent: int
+    session: int
+    is_tracker: bool
+
+
+def _living() -> list[_Row]:
+    """Every process of the machine that has not ended."""
+    listing = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,sess=,stat=,args="],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    rows = (line.split(maxsplit=4) for line in listing.splitlines())
+    return [
+        _Row(int(pid), int(parent), int(session), "resource_tracker" in "".join(command))
+        for pid, parent, session, state, *command in rows
+        if not state.startswith("Z")
+    ]
 
 
 def _environment(settings: Mapping[str, Any], extra: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,9 @@ T = TypeVar("T")
 LONGEST_PAUSE = 0.1
 
 
-def wait_until(condition: Callable[[], T], deadline: float = 10.0, description: str = "") -> T:
+def wait_until(
+    condition: Callable[[], T | None], deadline: float = 10.0, description: str = ""
+) -> T:
     """Ask `condition` until it answers something true, and return that answer.
 
     After `deadline` seconds raises AssertionError with the description and the last answer.

@@ -85,7 +85,7 @@ class BaseJobAdmin(CallAdmin):
     began = column("started_at", _("started"), texts.moment)
     ended = column("completed_at", _("ended"), texts.moment)
     changed = column("updated_at", _("last change"), texts.moment)
-    worker = column("worker_id", _("worker"))
+    worker = column("worker_id", _("worker"), texts.unbroken)
     progress_ = column("progress", _("progress"), texts.progress_bar)
     outcome = column("result", _("result"), texts.result)
     key = column("unique_key", _("unique key"))

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -43,6 +43,11 @@ def short_key(value: object) -> SafeString:
     """The end of an id, where neighbours differ; the whole shows when the pointer rests on it."""
     text = str(value)
     return format_html('<span class="nowrap" title="{}">…{}</span>', text, text[-12:])
+
+
+def unbroken(value: object) -> SafeString:
+    """A name in one line."""
+    return format_html('<span class="nowrap">{}</span>', printable(value))
 
 
 def moment(value: datetime | None) -> SafeString | None:
@@ -146,11 +151,6 @@ def error_line(head: str | None) -> str | None:
 def listing(names: list[Any] | None) -> str | None:
     """Names with commas between them."""
     return None if names is None else ", ".join(printable(name) for name in names)
-
-
-def lines(rows: list[tuple[Any, ...]]) -> SafeString:
-    """Short lines below each other, each of a name and a value."""
-    return format_html_join("", "<div>{} {}</div>", rows)
 
 
 def _layout(value: Any) -> str:

@@ -122,13 +122,11 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[U
     return (edges[-1][0] if len(edges) == limit else 0), cancelled
 
 
-def has_dependents(database: Database, parents: Iterable[UUID]) -> bool:
-    """Whether any job waits for one of these."""
-    return bool(_open_edges(database, parents))
-
-
 def resolve(database: Database, ended: Mapping[UUID, str]) -> list[UUID]:
     """Move the dependents of jobs that have just ended, in the same transaction.
+
+    Call it after the jobs' rows were written: only a look at the edges that comes after the row
+    locks leaves no gap to the re-check of a dependent that is being enqueued.
 
     A dependent all of whose parents are done becomes ready, or due. One whose parent failed is
     cancelled with everything that depends on it, unless its edge allows failure. Returns the ids

@@ -68,10 +68,8 @@ def settle(scope: Scope, settlements: Sequence[Settlement]) -> Settled:
     finds its own work done and is reported as settled.
     """
     database = open_database(scope)
-    outcome = _settle_quickly(database, settlements)
-    if outcome is None:
-        with database.transaction():
-            outcome = _settle(database, settlements, _FENCE)
+    with database.transaction():
+        outcome = _settle(database, settlements, _FENCE)
     if outcome.lost:
         return _with_repeats(database, settlements, outcome)
     return outcome
@@ -113,24 +111,6 @@ def reap(
             database, settlements, f"{_FENCE} AND j.lease_at <= {{now}}", {"token": "NULL"}
         )
     return [each for each in settlements if each.job_id in outcome.settled], outcome
-
-
-def _settle_quickly(database: Database, settlements: Sequence[Settlement]) -> Settled | None:
-    """The usual batch, nothing but completions on which nothing depends, in one statement.
-
-    ``None`` where that is not so. A dependent that is enqueued after we looked re-checks its
-    parents itself once it has committed.
-    """
-    if not database.is_fused or any(
-        each.status != JobStatus.COMPLETE.value for each in settlements
-    ):
-        return None
-    if dependencies.has_dependents(database, [each.job_id for each in settlements]):
-        return None
-    done = _move(database, settlements, _FENCE)
-    return Settled(
-        settled=frozenset(done), lost=frozenset(each.job_id for each in settlements) - done
-    )
 
 
 def _with_repeats(

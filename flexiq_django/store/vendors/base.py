@@ -43,8 +43,6 @@ class Database(ABC):
     zone_suffix: ClassVar[str] = ""
     #: When a ready job was due, in a form that sorts and is cheap to read.
     due_order: ClassVar[str] = "scheduled_at"
-    #: Whether ``update_and_record`` is one statement, which needs no transaction around it.
-    is_fused: ClassVar[bool] = False
     #: Whether all writers of the database wait for each other.
     has_one_writer: ClassVar[bool] = False
     #: Rows moved by one promotion or retention statement: large, but short of stalling others.

@@ -38,7 +38,6 @@ class PostgreSQL(ReturningMixin, Database):
     zone_suffix = "+00:00"
     # The driver reads timestamps in Python, row by row; a float costs it nothing.
     due_order = "extract(epoch from scheduled_at)::float8"
-    is_fused = True
     batch_size = 1000
 
     def moment(self, value: datetime) -> Any:
