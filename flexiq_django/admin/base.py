@@ -70,7 +70,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
         Any other condition would scan the table, and could guess arguments that are hidden.
         """
-        return lookup in {getattr(each, "parameter_name", None) for each in self.list_filter or ()}
+        return any(
+            lookup.partition("__")[0] == each
+            if isinstance(each, str)
+            else lookup == getattr(each, "parameter_name", None)
+            for each in self.list_filter or ()
+        )
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """The groups of fields, without what this user may not see."""
@@ -108,7 +113,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form_url: str = "",
         obj: Model | None = None,
     ) -> HttpResponse:
-        context["sections"] = [] if obj is None else self.get_sections(request, obj)
+        if obj is not None:
+            context["subtitle"] = texts.printable(obj)
+            context["sections"] = self.get_sections(request, obj)
         return super().render_change_form(request, context, add, change, form_url, obj)
 
 

@@ -45,6 +45,8 @@ class Task(Generic[P, R]):
         self.name = name
         self.queue = queue
         self.options = options
+        #: Whether calling the function gives a coroutine.
+        self.is_async = inspect.iscoroutinefunction(function)
         self._signature = inspect.signature(function)
         update_wrapper(self, function)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.retry import RetryPolicy, wait_before_retry
@@ -31,8 +31,7 @@ class Ending(Enum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How one attempt ended.
 
     ``result`` is the encoded return value. ``error`` is what is stored and shown. ``retryable`` is

@@ -60,12 +60,11 @@ class ClaimedJob(NamedTuple):
     lane: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What to write at the end of an attempt. ``wait_ms`` is the time until the retry.
 
     ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes
-    neither.
+    neither. A tuple for the same reason as ``ClaimedJob``.
     """
 
     job_id: UUID

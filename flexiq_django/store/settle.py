@@ -164,7 +164,7 @@ def _move(
 ) -> set[UUID]:
     """Write the jobs and their metric rows; the ids of those that matched."""
     # In id order, so that two batches with the same jobs cannot deadlock.
-    rows = [_row(database, each) for each in sorted(settlements, key=lambda each: each.job_id)]
+    rows = [_row(database, each) for each in sorted(settlements, key=lambda each: each.job_id.int)]
     return database.update_and_record(
         JOBS,
         {**_assignments(database), **(extra or {})},

@@ -11,7 +11,6 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from flexiq_django.api.context import Attempt, set_current
-from flexiq_django.api.options import is_coroutine
 from flexiq_django.api.task import Task
 from flexiq_django.core import outcome as words
 from flexiq_django.core.errors import describe_exception
@@ -87,7 +86,7 @@ class Runner:
             set_current(None)
 
     def _call(self, task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if is_coroutine(task.function):
+        if task.is_async:
             return async_to_sync(task.function)(*args, **kwargs)
         return task.function(*args, **kwargs)
 
