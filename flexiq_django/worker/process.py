@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,6 +30,7 @@ from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop, announce_started
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.settler import Settler
+from flexiq_django.worker.shutdown import handled_signals
 from flexiq_django.worker.waking import make_waker
 
 logger = logging.getLogger(__name__)
@@ -108,13 +108,21 @@ class WorkerProcess:
 
         Raises ``ConfigurationError`` if the database has not been migrated.
         """
-        self._install_signals()
-        signals.job_enqueued.connect(self._on_enqueued)
+        with handled_signals(self.request_stop):
+            return self._run()
+
+    @property
+    def has_strays(self) -> bool:
+        """Whether a body still runs that nothing can stop but the end of the process."""
+        return self._executor.running > 0 or self._executor.strays > 0
+
+    def _run(self) -> int:
         try:
             self._require_tables()
             self._register()
         except GaveUp:
             return 0
+        signals.job_enqueued.connect(self._on_enqueued)
         self._catalogue.declare_schedules(self._keeper.call)
         for part in (self._executor, self._settler, self._heartbeat, self._chores):
             part.start()
@@ -265,10 +273,6 @@ class WorkerProcess:
         scope = self.options.scope
         if namespace == scope.namespace and using == scope.using:
             self._loop.woken()
-
-    def _install_signals(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.request_stop())
 
     def _require_tables(self) -> None:
         scope = self.options.scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -74,11 +75,15 @@ class Command(BaseCommand):
         if given["processes"] > 1:
             close_all()
             leave(Supervisor(options, given["processes"]).run())
+        worker = WorkerProcess(options)
         try:
-            code = WorkerProcess(options).run()
+            code = worker.run()
         except FlexiQError as error:
             raise CommandError(str(error)) from None
-        leave(code)
+        if worker.has_strays:
+            leave(code)
+        if code:
+            sys.exit(code)
 
 
 def worker_options(given: dict[str, Any]) -> WorkerOptions:
