@@ -82,14 +82,14 @@ def recheck(scope: Scope, parents: Iterable[UUID]) -> list[UUID]:
     ended or makes the one that is ending see the new edge. Returns the jobs that were cancelled.
     """
     database = open_database(scope)
+    wanted = set(parents)
     with database.transaction():
-        known = {
+        found = {
             database.read_id(key): status
-            for key, status in database.lock_rows("id, status", sorted(set(parents)))
+            for key, status in database.lock_rows("id, status", sorted(wanted))
         }
-        archived = _archived(database, set(parents) - set(known))
-        ended = {key: status for key, status in {**known, **archived}.items() if status in _ENDED}
-        return resolve(database, ended)
+        found |= _archived(database, wanted - set(found))
+        return resolve(database, _ended_of(wanted, found))
 
 
 def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[UUID]]:
@@ -108,13 +108,7 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[U
     if not edges:
         return 0, []
     parents = {parent for _, parent in edges}
-    statuses = _statuses(database, parents)
-    ended = {
-        # A parent without a row was purged: its dependents may run, as for one that completed.
-        parent: statuses.get(parent, JobStatus.COMPLETE.value)
-        for parent in parents
-        if statuses.get(parent, JobStatus.COMPLETE.value) in _ENDED
-    }
+    ended = _ended_of(parents, _statuses(database, parents))
     cancelled: list[UUID] = []
     if ended:
         with database.transaction():
@@ -169,10 +163,18 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> list[UUID]:
     return cancelled
 
 
+def _ended_of(parents: set[UUID], found: Mapping[UUID, str]) -> dict[UUID, str]:
+    """The parents that have ended, and how."""
+    # A parent without a row was purged: its dependents may run, as for one that completed.
+    statuses = {parent: found.get(parent, JobStatus.COMPLETE.value) for parent in parents}
+    return {parent: status for parent, status in statuses.items() if status in _ENDED}
+
+
 def _statuses(database: Database, ids: set[UUID]) -> dict[UUID, str]:
     alias, namespace = database.scope.using, database.scope.namespace
     found: dict[UUID, str] = {}
-    for model in (ArchivedJob, Job):
+    # In this order: a job that is being archived between the two looks is seen by the second.
+    for model in (Job, ArchivedJob):
         for chunk in _chunks(sorted(ids)):
             rows = model.objects.using(alias).filter(namespace=namespace, id__in=chunk)
             found.update(rows.values_list("id", "status"))

@@ -80,7 +80,7 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob]) -> list[UUID]:
     parents = dependencies.open_parents(database, jobs)
     plain = [job for job in jobs if job.unique_key is None]
     keyed = [job for job in jobs if job.unique_key is not None]
-    if not keyed and not parents:
+    if not keyed and not any(job.parents for job in jobs):
         _insert(database, plain, parents)
         return [job.id for job in jobs]
     with database.transaction():

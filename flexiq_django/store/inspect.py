@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Min, QuerySet
 
 from flexiq_django.core.records import JobRecord
 from flexiq_django.core.status import COUNT_KEYS, JobStatus, count_key
-from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobDependency, JobError
+from flexiq_django.models import (
+    ArchivedJob,
+    DeadLetter,
+    Job,
+    JobDependency,
+    JobError,
+    QueueState,
+)
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 
@@ -108,6 +115,34 @@ def oldest_ready(scope: Scope) -> datetime | None:
         namespace=scope.namespace, ready_lane__isnull=False
     )
     return rows.aggregate(oldest=Min("scheduled_at"))["oldest"]  # type: ignore[no-any-return]
+
+
+class ReadyLane(NamedTuple):
+    """The jobs that can be claimed now from one lane."""
+
+    name: str
+    jobs: int
+    oldest: datetime
+
+
+def ready_lanes(scope: Scope) -> list[ReadyLane]:
+    """Every lane in which a job waits, by name: how many, and since when the oldest."""
+    rows = (
+        Job.objects.using(scope.using)
+        .filter(namespace=scope.namespace, ready_lane__isnull=False)
+        .order_by("ready_lane")
+        .values_list("ready_lane")
+        .annotate(jobs=Count("id"), oldest=Min("scheduled_at"))
+    )
+    return [ReadyLane._make(row) for row in rows]
+
+
+def paused_queues(scope: Scope) -> list[str]:
+    """The names of the queues that are paused, sorted."""
+    rows = QueueState.objects.using(scope.using).filter(
+        namespace=scope.namespace, paused_at__isnull=False
+    )
+    return list(rows.order_by("name").values_list("name", flat=True))
 
 
 def job_errors(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from flexiq_django.models import (
@@ -14,6 +15,7 @@ from flexiq_django.models import (
     TaskLog,
     TaskMetric,
 )
+from flexiq_django.store import dependencies
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Database
@@ -56,11 +58,17 @@ def purge_outlived(scope: Scope, *, limit: int | None = None) -> int:
     )
 
 
-def delete_jobs(database: Database, table: str, ids: list[UUID]) -> int:
-    """Delete ended jobs of one table with all that belongs to them; how many jobs went."""
+def delete_jobs(database: Database, table: str, ended: Mapping[UUID, str]) -> int:
+    """Delete ended jobs of one table with all that belongs to them; how many jobs went.
+
+    ``ended`` maps their ids to their statuses. A dependent that was enqueued while its parent ended
+    may still wait for it: it moves now, as nobody could tell afterwards whom it waited for.
+    """
     removed = 0
+    if ended:
+        dependencies.resolve(database, ended)
     source = database.rows_from_json("batch", {"id": "id"})
-    for batch in json_batches([{"id": database.id_text(key)} for key in sorted(ids)]):
+    for batch in json_batches([{"id": database.id_text(key)} for key in sorted(ended)]):
         removed += database.change(
             f"DELETE FROM {table} WHERE id IN (SELECT b.id FROM {source})"  # noqa: S608
             " AND completed_at IS NOT NULL",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -87,7 +87,8 @@ class Runner:
 
     def _call(self, task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if task.is_async:
-            return async_to_sync(task.function)(*args, **kwargs)
+            # Called here, so that a call that does not fit is seen in this frame (see below).
+            return async_to_sync(_finish)(task.function(*args, **kwargs))
         return task.function(*args, **kwargs)
 
     def _run_together(
@@ -144,6 +145,10 @@ class Runner:
             retry_after=error.retry_after if isinstance(error, RateLimited) else None,
             duration_ms=_elapsed_ms(attempt),
         )
+
+
+async def _finish(coroutine: Awaitable[Any]) -> Any:
+    return await coroutine
 
 
 class _TooLate(FlexiQError):  # noqa: N818 - control flow

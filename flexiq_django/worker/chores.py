@@ -10,6 +10,7 @@ from flexiq_django.scheduler import chores
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
 from flexiq_django.store import election
+from flexiq_django.store.vendors import open_database
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.options import WorkerOptions
@@ -27,10 +28,15 @@ def build_chores(
     """The loop with every chore there is."""
     scope, call = options.scope, keeper.call
 
+    def ready(count: int) -> None:
+        on_ready(count)
+        if options.listen:
+            call(lambda: open_database(scope).notify())  # the other workers
+
     def told(settlements: Sequence[Settlement]) -> None:
         if settlements:
             on_reaped(settlements)
-            on_ready(len(settlements))
+            ready(len(settlements))
 
     leader = Leader(
         lambda: call(
@@ -39,7 +45,7 @@ def build_chores(
         lambda: election.resign(scope, "leader", holder),
     )
     net = chores.DependencyNet(scope, call)
-    periodic = chores.Periodic(scope, call, catalogue.build, on_ready)
+    periodic = chores.Periodic(scope, call, catalogue.build, ready)
 
     def chore(name: str, run: Callable[[], float], **options: Any) -> Chore:
         return Chore(name=name, run=run, **options)
@@ -47,7 +53,7 @@ def build_chores(
     return ChoreLoop(
         leader,
         [
-            chore("promote", lambda: chores.promote_due(scope, call, on_ready), is_nudged=True),
+            chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
             chore("periodic", periodic.run),
             chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told)),
             chore("expire", lambda: chores.expire(scope, call)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -149,7 +150,9 @@ def clean_after_job() -> None:
 def _abandon(connection: BaseDatabaseWrapper) -> None:
     """Close a connection that a body left inside a transaction, and forget the transaction."""
     connection.in_atomic_block = False
+    connection.closed_in_transaction = False  # or close() does nothing, now and ever after
     connection.savepoint_ids = []
     connection.needs_rollback = False
     connection.run_on_commit = []
-    connection.close()
+    with contextlib.suppress(DjangoDatabaseError):  # the body may have closed it before us
+        connection.close()

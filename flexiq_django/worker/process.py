@@ -70,6 +70,7 @@ class WorkerProcess:
             policy_of=self._catalogue.policy_of,
             expects_more=lambda: self._executor.waiting > 0,
             on_settled=self._on_settled,
+            on_retry=self._on_retry,
         )
         self._heartbeat = Heartbeat(
             scope,
@@ -263,6 +264,11 @@ class WorkerProcess:
         self._holdings.drop(list(jobs))
         if self._loop.awaits_settler:
             self._waker.wake()
+
+    def _on_retry(self) -> None:
+        """A job waits for its retry: learn when it is due, or run it if that is now."""
+        self._chores.nudge()
+        self._loop.woken()
 
     def _tell_settled(self, settlements: Sequence[Settlement]) -> None:
         self._settler.tell(settlements)

@@ -22,6 +22,7 @@ from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
+from flexiq_django.core.status import JobStatus
 from flexiq_django.store import journal, settle
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
@@ -48,6 +49,7 @@ class Settler:
         policy_of: Callable[[str], RetryPolicy],
         expects_more: Callable[[], bool],
         on_settled: Callable[[Sequence[ClaimedJob]], None],
+        on_retry: Callable[[], None],
     ) -> None:
         self._scope = scope
         self._keeper = keeper
@@ -55,6 +57,7 @@ class Settler:
         self._policy_of = policy_of
         self._expects_more = expects_more
         self._on_settled = on_settled
+        self._on_retry = on_retry
         self._outcomes: deque[Outcome] = deque()
         self._notes: deque[Note] = deque()
         #: The last attempts whose notes were refused: each is logged once.
@@ -211,6 +214,8 @@ class Settler:
                     each.task_name,
                 )
         self._on_settled([each.job for each in batch])
+        if any(each.status == JobStatus.PENDING.value for each in settlements):
+            self._on_retry()
         if signals.job_settled.receivers:
             self.tell(each for each in settlements if each.job_id in outcome.settled)
 

@@ -189,13 +189,18 @@ class Database(ABC):
         rows: Iterable[Mapping[str, Any]],
         params: Mapping[str, Any] | None = None,
     ) -> None:
-        """Insert one row per batch row ``b``; ``values`` maps a column to its SQL expression."""
+        """Insert one row per batch row ``b``; ``values`` maps a column to its SQL expression.
+
+        All or none, also where they take more than one statement.
+        """
         sql = (
             f"INSERT INTO {table} ({', '.join(values)})"  # noqa: S608 - names are our own
             f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
         )
-        for batch in json_batches(rows):
-            self.change(sql, {**(params or {}), "batch": batch})
+        batches = list(json_batches(rows))
+        with self.transaction() if len(batches) > 1 else contextlib.nullcontext():
+            for batch in batches:
+                self.change(sql, {**(params or {}), "batch": batch})
 
     @abstractmethod
     def insert_unless_active(

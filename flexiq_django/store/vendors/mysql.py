@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,6 +23,9 @@ QUEUES = QueueState._meta.db_table
 _CONFLICTS = {1205, 1213}
 # Refused, gone, lost, shutting down, too many connections, killed.
 _OUTAGES = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 0}
+
+#: Seconds to wait for others who enqueue the same key; then InnoDB has to sort it out.
+_PATIENCE = 5
 
 _NOT_PAUSED = (
     f"NOT EXISTS (SELECT 1 FROM {QUEUES} AS q WHERE q.namespace = %(namespace)s"  # noqa: S608
@@ -67,22 +73,23 @@ class MySQL(Database):
         where: str,
         params: Mapping[str, Any] | None = None,
     ) -> set[UUID]:
-        # There is no UPDATE ... RETURNING: lock and read who matches, then update exactly those.
+        # There is no UPDATE ... RETURNING: lock and read who matches, then update exactly those. A
+        # table of a few rows would be scanned, locking all of them and waiting for each: so
+        # FORCE INDEX, here and wherever rows are locked by id.
         source = self.rows_from_json("batch", columns)
+        joined = f"{source} STRAIGHT_JOIN {table} AS j FORCE INDEX (PRIMARY) ON j.id = b.id"
         changes = ", ".join(f"j.{name} = {value}" for name, value in assignments.items())
         updated: set[UUID] = set()
         for batch in json_batches(rows):
             bound = {**(params or {}), "batch": batch}
             with self.transaction():
                 matched = self.fetch(
-                    f"SELECT j.id FROM {source} STRAIGHT_JOIN {table} AS j ON j.id = b.id"  # noqa: S608
-                    f" WHERE {where} FOR UPDATE",
+                    f"SELECT j.id FROM {joined} WHERE {where} FOR UPDATE",  # noqa: S608
                     bound,
                 )
                 if matched:
                     self.change(
-                        f"UPDATE {source} STRAIGHT_JOIN {table} AS j ON j.id = b.id"  # noqa: S608
-                        f" SET {changes} WHERE {where}",
+                        f"UPDATE {joined} SET {changes} WHERE {where}",  # noqa: S608
                         bound,
                     )
                 updated.update(self.read_id(key) for (key,) in matched)
@@ -107,9 +114,33 @@ class MySQL(Database):
         )
         inserted: set[UUID] = set()
         for batch in json_batches(rows):
-            self.change(sql, {"batch": batch})
+            with self._alone_with(rows):
+                self.change(sql, {"batch": batch})
             inserted.update(self.read_id(key) for (key,) in self.fetch(there, {"batch": batch}))
         return inserted
+
+    @contextlib.contextmanager
+    def _alone_with(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+        """Let one connection at a time wait for a key.
+
+        When the holder of a key rolls back, InnoDB grants everybody who waited for it a shared lock,
+        and then all but one die of a deadlock, with the transactions of their callers.
+        """
+        names = sorted(self._lock_name(row["active_key"]) for row in rows)
+        params = {"batch": json.dumps([{"name": name} for name in names])}
+        source = self.rows_from_json("batch", {"name": "text"})
+        self.fetch(f"SELECT SUM(GET_LOCK(b.name, {_PATIENCE})) FROM {source}", params)  # noqa: S608
+        try:
+            yield
+        finally:
+            with contextlib.suppress(DatabaseError):  # a lost connection has let go already
+                self.fetch(f"SELECT SUM(RELEASE_LOCK(b.name)) FROM {source}", params)  # noqa: S608
+
+    def _lock_name(self, active_key: str) -> str:
+        # These locks belong to the whole server, and their names are short.
+        database = self.connection.settings_dict["NAME"]
+        text = f"{database}:{self.scope.namespace}:{active_key}"
+        return f"flexiq:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
     def active_holder(self, active_key: str) -> UUID | None:
         rows = self.fetch(
@@ -200,7 +231,8 @@ class MySQL(Database):
 
     def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
         return self.fetch(
-            f"SELECT {columns} FROM {JOBS} WHERE id IN %(ids)s ORDER BY id FOR UPDATE",  # noqa: S608
+            f"SELECT {columns} FROM {JOBS} FORCE INDEX (PRIMARY)"  # noqa: S608
+            " WHERE id IN %(ids)s ORDER BY id FOR UPDATE",
             {"ids": tuple(self.id_text(key) for key in sorted(ids))},
         )
 
@@ -212,7 +244,8 @@ class MySQL(Database):
         return {
             self.id_text(self.read_id(key))
             for (key,) in self.fetch(
-                f"SELECT id FROM {JOBS} WHERE id IN %(ids)s FOR UPDATE SKIP LOCKED",  # noqa: S608
+                f"SELECT id FROM {JOBS} FORCE INDEX (PRIMARY)"  # noqa: S608
+                " WHERE id IN %(ids)s FOR UPDATE SKIP LOCKED",
                 {"ids": ids},
             )
         }

@@ -1,0 +1,1 @@
+"""Import airports from CSV files, in background jobs."""

@@ -1,0 +1,140 @@
+"""``manage.py flexiq_info``: what is queued, who works on it, and what looks wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, close_old_connections
+from django.utils.connection import ConnectionDoesNotExist
+
+from flexiq_django.api import options as check
+from flexiq_django.conf import get_settings
+from flexiq_django.core.status import COUNT_KEYS
+from flexiq_django.exceptions import FlexiQError
+from flexiq_django.management.report import collect
+from flexiq_django.management.tables import as_age, as_moment, table
+from flexiq_django.store.scope import Scope
+
+
+class Command(BaseCommand):
+    """Show the state of a namespace."""
+
+    help = "Show counts, queues, workers and schedules, and warn about what looks wrong."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--namespace", help="Default: the NAMESPACE setting.")
+        parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
+        parser.add_argument(
+            "--json", action="store_true", help="Print one JSON object a line, for programs."
+        )
+        parser.add_argument(
+            "--watch",
+            nargs="?",
+            const=2.0,
+            type=_seconds,
+            metavar="SECONDS",
+            help="Show it again every so many seconds until Ctrl-C. Default: 2.",
+        )
+
+    def handle(self, *args: Any, **given: Any) -> None:
+        try:
+            scope = _scope(given)
+            if given["watch"] is None:
+                self.stdout.write(self._text(scope, given["json"]))
+            else:
+                self._watch(scope, given["watch"], given["json"])
+        except (FlexiQError, ConnectionDoesNotExist, NotImplementedError) as error:
+            raise CommandError(str(error)) from None
+        except DatabaseError as error:
+            raise CommandError(_complaint(error)) from None
+        except KeyboardInterrupt:
+            self.stdout.write("")
+
+    def _watch(self, scope: Scope, seconds: float, as_json: bool) -> None:
+        pause = threading.Event()
+        clear = "\x1b[2J\x1b[H" if self.stdout.isatty() and not as_json else ""
+        while True:
+            try:
+                text = self._text(scope, as_json)
+            except DatabaseError as error:
+                self.stderr.write(_complaint(error))
+                close_old_connections()  # the broken one, so that the next look gets a new one
+            else:
+                self.stdout.write(clear + text)
+                self.stdout.flush()
+            pause.wait(seconds)
+
+    def _text(self, scope: Scope, as_json: bool) -> str:
+        found = collect(scope)
+        return json.dumps(found, default=str) if as_json else render(found)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def _scope(given: Mapping[str, Any]) -> Scope:
+    settings = get_settings()
+    namespace = given["namespace"] or settings.NAMESPACE
+    return Scope(
+        using=given["database"] or settings.DATABASE,
+        namespace=check.check_name("--namespace", namespace, longest=100),
+    )
+
+
+def _complaint(error: DatabaseError) -> str:
+    reason = str(error).strip().splitlines() or [type(error).__name__]
+    return f"the database cannot be read ({reason[0]}). Is it up, and have you run migrate?"
+
+
+# --- as text --------------------------------------------------------------------------------------
+
+
+def render(found: Mapping[str, Any]) -> str:
+    """The text for people."""
+    lines = [
+        f"namespace {found['namespace']}, database {found['database']}, {as_moment(found['time'])}",
+        ", ".join(f"{key} {count}" for key, count in found["stats"].items()),
+        *_tables(found),
+    ]
+    warnings = [f"WARNING: {each['text']}" for each in found["warnings"]]
+    return "\n".join([*lines, *([""] if warnings else []), *warnings])
+
+
+def _tables(found: Mapping[str, Any]) -> Iterable[str]:
+    yield table(
+        "queue", (*COUNT_KEYS, "oldest ready", "workers", "state"),
+        [
+            (each["name"], *(each[key] for key in COUNT_KEYS), as_age(each["oldest_ready_seconds"]),
+             each["workers"], "paused" if each["paused"] else "open")
+            for each in found["queues"]
+        ],
+    )  # fmt: skip
+    yield table(
+        "worker",
+        ("host", "queues", "jobs", "deployment", "state", "heartbeat", "clock", "version"),
+        [
+            (each["id"], each["hostname"], "all" if each["queues"] is None
+             else ",".join(each["queues"]), each["concurrency"], each["deployment_id"],
+             each["state"], as_age(each["heartbeat_age_seconds"]), f"{each['clock_skew_ms']:+d} ms",
+             each["version"])
+            for each in found["workers"]
+        ],
+    )  # fmt: skip
+    yield table(
+        "schedule", ("task", "cron", "zone", "next run", "last run", "missed", "state"),
+        [
+            (each["name"], each["task_name"], each["cron"], each["timezone"],
+             as_moment(each["next_run_at"]), as_moment(each["last_run_at"]), each["missed"],
+             "enabled" if each["enabled"] else "disabled")
+            for each in found["schedules"]
+        ],
+    )  # fmt: skip

@@ -1,0 +1,167 @@
+"""What ``flexiq_info`` shows, as plain values in the shape of its JSON.
+
+Its keys only ever become more: ``namespace``, ``database``, ``time`` (by the database's clock),
+``stats`` (the six counts), ``oldest_ready_seconds``, ``queues`` (``name``, the counts, ``ready``,
+``oldest_ready_seconds``, ``paused``, ``workers``), ``workers`` (``id``, ``hostname``, ``pid``,
+``queues`` or ``null`` for all, ``executor``, ``concurrency``, ``deployment_id``, ``state``,
+``version``, ``started_at``, ``heartbeat_at``, ``heartbeat_age_seconds``, ``clock_skew_ms``,
+``config``), ``schedules`` (``name``, ``task_name``, ``cron``, ``timezone``, ``queue``, ``enabled``,
+``next_run_at``, ``last_run_at``, ``missed``) and ``warnings`` (``code``, ``text``). A ``time`` or
+``*_at`` is in Unix milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from flexiq_django.api.result import to_ms
+from flexiq_django.core.lanes import Lane, parse_lane
+from flexiq_django.core.records import LiveWorker
+from flexiq_django.core.status import COUNT_KEYS
+from flexiq_django.management.tables import as_age
+from flexiq_django.store import inspect, schedules, workers
+from flexiq_django.store.scope import Scope
+
+#: A clock that is further off than this, in milliseconds, is worth a warning.
+SKEW_MS = 5_000
+#: A schedule that has been due for longer than this, in seconds, is fired by nobody.
+OVERDUE_SECONDS = 60
+
+
+def collect(scope: Scope) -> dict[str, Any]:
+    """Everything the command shows, in the shape of its JSON."""
+    now = inspect.read_clock(scope)
+    counts = inspect.stats_by_queue(scope)
+    lanes = [(parse_lane(each.name), each) for each in inspect.ready_lanes(scope)]
+    paused = inspect.paused_queues(scope)
+    live = workers.live(scope)
+    due = schedules.listing(scope)
+    names = {*counts, *paused, *(name for each in live for name in each.queues or ())}
+    oldest = [each.oldest for _lane, each in lanes]
+    return {
+        "namespace": scope.namespace,
+        "database": scope.using,
+        "time": to_ms(now),
+        "stats": {key: sum(each[key] for each in counts.values()) for key in COUNT_KEYS},
+        "oldest_ready_seconds": _age(now, min(oldest)) if oldest else None,
+        "queues": [
+            _queue(name, counts.get(name), lanes, paused, live, now) for name in sorted(names)
+        ],
+        "workers": [_worker(each, now) for each in live],
+        "schedules": [_schedule(each) for each in due],
+        "warnings": [
+            {"code": code, "text": text}
+            for code, text in (
+                *_unserved(lanes, paused, live),
+                *_fleet(live),
+                *_overdue(due, now),
+            )
+        ],
+    }
+
+
+def _age(now: datetime, then: datetime) -> float:
+    return round(max(0.0, (now - then).total_seconds()), 3)
+
+
+def _queue(
+    name: str,
+    counts: Mapping[str, int] | None,
+    lanes: Sequence[tuple[Lane, inspect.ReadyLane]],
+    paused: Sequence[str],
+    live: Sequence[LiveWorker],
+    now: datetime,
+) -> dict[str, Any]:
+    ready = [each for lane, each in lanes if lane.queue == name]
+    return {
+        "name": name,
+        **(counts or dict.fromkeys(COUNT_KEYS, 0)),
+        "ready": sum(each.jobs for each in ready),
+        "oldest_ready_seconds": _age(now, min(each.oldest for each in ready)) if ready else None,
+        "paused": name in paused,
+        "workers": sum(each.queues is None or name in each.queues for each in live),
+    }
+
+
+def _worker(worker: LiveWorker, now: datetime) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "hostname": worker.hostname,
+        "pid": worker.pid,
+        "queues": None if worker.queues is None else list(worker.queues),
+        "executor": worker.executor,
+        "concurrency": worker.concurrency,
+        "deployment_id": worker.deployment_id,
+        "state": worker.state,
+        "version": worker.version,
+        "started_at": to_ms(worker.started_at),
+        "heartbeat_at": to_ms(worker.heartbeat_at),
+        "heartbeat_age_seconds": _age(now, worker.heartbeat_at),
+        "clock_skew_ms": worker.clock_skew_ms,
+        "config": worker.config,
+    }
+
+
+def _schedule(row: schedules.ScheduleRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "task_name": row.task_name,
+        "cron": row.cron,
+        "timezone": row.timezone,
+        "queue": row.queue,
+        "enabled": row.enabled,
+        "next_run_at": to_ms(row.next_run_at),
+        "last_run_at": to_ms(row.last_run_at),
+        "missed": row.missed_count,
+    }
+
+
+# --- what looks wrong -----------------------------------------------------------------------------
+
+
+def _unserved(
+    lanes: Sequence[tuple[Lane, inspect.ReadyLane]],
+    paused: Sequence[str],
+    live: Sequence[LiveWorker],
+) -> Iterable[tuple[str, str]]:
+    for lane, each in lanes:
+        if lane.queue in paused:
+            continue
+        waiting = f"{_jobs(each.jobs)} in queue {lane.queue}"
+        servers = [one for one in live if one.queues is None or lane.queue in one.queues]
+        if not live:
+            yield "no-worker", f"{waiting}, and no worker is alive"
+        elif not servers:
+            yield "unserved-queue", f"{waiting}, which no live worker serves"
+        elif lane.deployment_id not in (None, *(one.deployment_id for one in servers)):
+            wanted = f"for deployment {lane.deployment_id}"
+            yield "unserved-deployment", f"{waiting} {wanted}, which no live worker there has"
+
+
+def _jobs(count: int) -> str:
+    return "1 job waits" if count == 1 else f"{count} jobs wait"
+
+
+def _fleet(live: Sequence[LiveWorker]) -> Iterable[tuple[str, str]]:
+    values: dict[str, dict[str, list[str]]] = {}
+    for worker in live:
+        for name, value in {**worker.config, "version": worker.version}.items():
+            values.setdefault(name, {}).setdefault(json.dumps(value), []).append(worker.id)
+        if abs(worker.clock_skew_ms) > SKEW_MS:
+            off = f"{worker.clock_skew_ms / 1000:+.1f} s"
+            yield "clock-skew", f"the clock of worker {worker.id} is {off} off the database's"
+    for name, by_value in sorted(values.items()):
+        if len(by_value) > 1:
+            told = "; ".join(f"{value} on {', '.join(who)}" for value, who in by_value.items())
+            yield "fleet-differs", f"workers differ in {name}: {told}"
+
+
+def _overdue(due: Sequence[schedules.ScheduleRow], now: datetime) -> Iterable[tuple[str, str]]:
+    for row in due:
+        late = (now - row.next_run_at).total_seconds()
+        if row.enabled and late > OVERDUE_SECONDS:
+            told = f"schedule {row.name} has been due for {as_age(late)}"
+            yield "schedule-overdue", f"{told}; is a worker alive whose code declares it?"

@@ -1,0 +1,77 @@
+"""Plain text for a terminal: aligned tables, ages, instants."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+
+
+def table(name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table of which the first column is called ``name``; it begins with an empty line.
+
+    Numbers stand at the right, an absent value is a dash, what cannot be printed a question mark.
+    """
+    if not rows:
+        return f"\nno {name}s"
+    head = [name, *columns]
+    body = [[_cell(value) for value in row] for row in rows]
+    widths = [max(_width(text) for text in column) for column in zip(head, *body, strict=True)]
+    right = [all(isinstance(row[at], int) for row in rows) for at in range(len(head))]
+    return "\n" + "\n".join(_line(cells, widths, right) for cells in [head, *body])
+
+
+def as_age(seconds: float | None) -> str | None:
+    """A span of time in its two largest units, as in ``2 h 5 min``."""
+    if seconds is None:
+        return None
+    whole = int(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s"
+    for size, unit, small, smaller in _UNITS:
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def as_moment(milliseconds: int | None) -> str | None:
+    """An instant in the project's time zone, with its name."""
+    if milliseconds is None:
+        return None
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+_UNITS = (
+    (86_400, "d", 3_600, "h"),
+    (3_600, "h", 60, "min"),
+    (60, "min", 1, "s"),
+)
+
+
+def _line(cells: Iterable[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = (
+        " " * (width - _width(text)) + text if at_right else text + " " * (width - _width(text))
+        for text, width, at_right in zip(cells, widths, right, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return "".join(letter if letter.isprintable() else "?" for letter in str(value))
+
+
+def _width(text: str) -> int:
+    return sum(_columns(letter) for letter in text)
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

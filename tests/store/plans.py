@@ -1,0 +1,145 @@
+"""What a database does for a statement: its plan, or on MariaDB and MySQL the rows it really read.
+
+The statements are recorded while a verb runs, so a test cannot drift from the code.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+#: Tables of which no plan may read everything.
+BIG = ("flexiq_jobs", "flexiq_archived_jobs", "flexiq_dead_letters")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement as it was sent, and how many rows the server read for it (MySQL only)."""
+
+    sql: str
+    params: Any
+    rows_read: int = 0
+
+
+@dataclass
+class Plan:
+    """What a plan says: the indexes used, the big tables read whole, the sorts."""
+
+    text: str
+    indexes: set[str] = field(default_factory=set)
+    scans: set[str] = field(default_factory=set)
+    sorts: int = 0
+
+
+def record(verb: Callable[[], Any]) -> list[Statement]:
+    """The statements about big tables that a verb sends. What it did is undone."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    found: list[Statement] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        before = _rows_read(connection)
+        result = execute(sql, params, many, context)
+        if any(table in sql for table in BIG):
+            found.append(Statement(sql, params, _rows_read(connection) - before))
+        return result
+
+    with _undone(), connection.execute_wrapper(note):
+        verb()
+    return found
+
+
+def explain(statement: Statement, *, generic: bool = False) -> Plan:
+    """The plan for a recorded statement. ``generic`` is PostgreSQL's, for unknown parameters."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.params)
+            return _read_sqlite([row[3] for row in cursor.fetchall()])
+        if connection.vendor == "postgresql":
+            if generic:
+                _explain_prepared(cursor, statement)
+            else:
+                cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.sql}", statement.params)
+            return _read_postgresql(cursor.fetchone()[0])
+        raise AssertionError("MariaDB only guesses: count the rows it read")
+
+
+def analyze() -> None:
+    """Let the planner know what is in the tables."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        for table in BIG:
+            cursor.execute(f"ANALYZE {'TABLE ' if connection.vendor == 'mysql' else ''}{table}")
+
+
+@contextmanager
+def _undone() -> Iterator[None]:
+    mark = transaction.savepoint()
+    try:
+        yield
+    finally:
+        transaction.savepoint_rollback(mark)
+
+
+def _rows_read(connection: Any) -> int:
+    if connection.vendor != "mysql":
+        return 0
+    # The driver's own cursor: not recorded, and it reads its answer at once. What SHOW STATUS
+    # itself reads comes out of a table in memory, one rnd_next a line: those are left out, as no
+    # plan of ours that reads a table without an index escapes read_first and read_next.
+    cursor = connection.connection.cursor()
+    cursor.execute(
+        "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_first', 'Handler_read_key',"
+        " 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', 'Innodb_rows_read')"
+    )
+    total = sum(int(value) for _name, value in cursor.fetchall())
+    cursor.close()
+    return total
+
+
+def _read_sqlite(lines: list[str]) -> Plan:
+    plan = Plan("\n".join(lines))
+    for line in lines:
+        plan.indexes.update(re.findall(r"USING (?:COVERING )?INDEX (\w+)", line))
+        match = re.match(r"SCAN (\w+)", line)
+        if match and match[1] in BIG:
+            plan.scans.add(match[1])
+        plan.sorts += "USE TEMP B-TREE" in line
+    return plan
+
+
+def _read_postgresql(tree: Any) -> Plan:
+    plan = Plan(json.dumps(tree, indent=1))
+    waiting = [tree[0]["Plan"]]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.get("Plans", [])
+        if "Index Name" in node:
+            plan.indexes.add(node["Index Name"])
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in BIG:
+            plan.scans.add(node["Relation Name"])
+        plan.sorts += "Sort" in node["Node Type"]
+    return plan
+
+
+def _explain_prepared(cursor: Any, statement: Statement) -> None:
+    names: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    sql = re.sub(r"%\((\w+)\)s", place, statement.sql).replace("%%", "%")
+    values = ", ".join(f"%({name})s" for name in names)
+    cursor.execute("SET plan_cache_mode = force_generic_plan")
+    cursor.execute(f"PREPARE flexiq_plan AS {sql}")
+    try:
+        cursor.execute(f"EXPLAIN (FORMAT JSON) EXECUTE flexiq_plan ({values})", statement.params)
+    finally:
+        cursor.connection.cursor().execute("DEALLOCATE flexiq_plan")
+        cursor.connection.cursor().execute("RESET plan_cache_mode")

@@ -1,0 +1,127 @@
+"""Leases: renewed by their owner, given back unused, lost to nobody."""
+
+import pytest
+from django.db import transaction
+
+from flexiq_django.models import Job
+from flexiq_django.store import lease, settle
+from flexiq_django.store.ids import new_id
+from tests.concurrency import OtherConnection
+from tests.factories import NOW, ClaimedJobFactory, at, later
+from tests.store.acting import claim, claim_one, enqueue, enqueue_one, running, settlement, stored
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_renewal_counts_from_now() -> None:
+    jobs = [running(), running()]
+
+    owned = lease.renew(at(30), [(job.id, job.token) for job in jobs], lease_ms=60_000)
+
+    assert owned == {job.id for job in jobs}
+    assert {stored(job.id).lease_at for job in jobs} == {later(90)}
+    assert stored(jobs[0].id).updated_at == later(30)
+
+
+def test_what_is_not_ours_is_missing_from_the_answer_and_left_alone() -> None:
+    mine, theirs, ended, pending = running(), running(), running(), running()
+    settle.settle(at(), [settlement(ended)])
+    lease.release(at(), [pending])
+    held = [
+        (mine.id, mine.token),
+        (theirs.id, theirs.token + 1),
+        (ended.id, ended.token),
+        (pending.id, pending.token),
+        (new_id(), 1),
+    ]
+
+    assert lease.renew(at(30), held, lease_ms=60_000) == {mine.id}
+
+    assert stored(theirs.id).lease_at == later(60)
+    assert stored(ended.id).lease_at is None
+    assert stored(pending.id).lease_at is None
+
+
+def test_nothing_held_is_nothing_renewed() -> None:
+    running()
+
+    assert lease.renew(at(), [], lease_ms=1) == set()
+    assert Job.objects.get().lease_at == later(60)
+
+
+def test_many_leases_in_one_call() -> None:
+    enqueue(300)
+    jobs = claim(limit=300)
+
+    owned = lease.renew(at(1), [(job.id, job.token) for job in jobs], lease_ms=60_000)
+
+    assert len(owned) == 300
+    assert Job.objects.filter(lease_at=later(61)).count() == 300
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_a_row_that_somebody_has_locked_delays_no_other_lease(
+    other_connection: OtherConnection,
+) -> None:
+    locked, free = running(), running()
+    stale = running()
+
+    def lock() -> None:
+        transaction.set_autocommit(False)
+        list(Job.objects.select_for_update().filter(id__in=[locked.id, stale.id]))
+
+    other_connection.run(lock)
+    held = [(locked.id, locked.token), (free.id, free.token), (stale.id, stale.token + 1)]
+
+    assert lease.renew(at(30), held, lease_ms=60_000) == {locked.id, free.id}
+
+    other_connection.run(transaction.rollback)
+    assert stored(free.id).lease_at == later(90)
+    assert stored(locked.id).lease_at == later(60)
+
+
+def test_a_job_given_back_is_as_if_never_claimed() -> None:
+    first = enqueue_one(priority=1)
+    second = enqueue_one()
+    job = claim_one(at(5))
+
+    assert lease.release(at(6), [job]) == {first}
+
+    row = stored(first)
+    assert (row.status, row.ready_lane, row.attempt) == ("pending", "default", 0)
+    assert (row.token, row.lease_at, row.started_at, row.worker_id) == (None, None, None, None)
+    assert row.scheduled_at == NOW
+    assert [job.id for job in claim(at(7))] == [first, second]
+
+
+def test_a_job_given_back_goes_to_its_own_lane() -> None:
+    key = enqueue_one(queue="mail", deployment_id="blue")
+    lease.release(at(), [claim_one(deployment_id="blue")])
+
+    assert stored(key).ready_lane == "mail\x1fblue"
+
+
+def test_a_retry_given_back_keeps_its_count() -> None:
+    key = enqueue_one()
+    settle.settle(at(), [settlement(claim_one(), "pending", attempt_error="e")])
+    lease.release(at(1), [claim_one(at(1))])
+
+    row = stored(key)
+    assert (row.retry_count, row.attempt) == (1, 1)
+
+
+def test_only_the_owner_gives_back() -> None:
+    job = running()
+    stale = job._replace(token=job.token + 1)
+
+    assert lease.release(at(), [stale, ClaimedJobFactory()]) == set()
+    assert stored(job.id).status == "running"
+
+    settle.settle(at(), [settlement(job)])
+    assert lease.release(at(), [job]) == set()
+    assert stored(job.id).status == "complete"
+
+
+def test_giving_back_nothing() -> None:
+    assert lease.release(at(), []) == set()

@@ -1,0 +1,5 @@
+"""Where workers of the test project find tasks: each folder of tests keeps its own."""
+
+from tests.flows import tasks as flow_tasks
+
+__all__ = ["flow_tasks"]
