@@ -28,10 +28,10 @@ test: $(call extra,test) $(drivers) ## run the quick tests on SQLite, and on eac
 	@$(run_tests)
 
 test-slow: tests = -m slow
-test-slow: $(call extra,test) $(drivers) ## run the slow tests only
+test-slow: $(call extra,test) $(call extra,browser) $(drivers) ## run the slow tests only
 	@$(run_tests)
 
-test-all: $(call extra,test) $(drivers) ## run every test
+test-all: $(call extra,test) $(call extra,browser) $(drivers) ## run every test
 	@$(run_tests)
 
 architecture: $(call extra,test) ## check the rules that imports cannot show
@@ -56,7 +56,7 @@ migrations-check: $(call extra,test) ## check that no project's settings make mi
 	    $(python) -m django check --tag models --fail-level WARNING' || exit 1; done
 
 docs: $(call extra,docs) ## build the documentation into .docs-site
-	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict --config-file .mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict --config-file .mkdocs.yml
 
 bench: $(call extra,bench) ## measure, side by side with other queues
 	@$(python) -m tests.benchmarks $(BENCH_ARGS)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from flexiq_django.api.result import JobResult as JobResult
     from flexiq_django.api.task import Task as Task
     from flexiq_django.core.misfire import MisfirePolicy as MisfirePolicy
-    from flexiq_django.core.records import Page as Page
     from flexiq_django.core.status import JobStatus as JobStatus
     from flexiq_django.exceptions import FlexiQError as FlexiQError
     from flexiq_django.exceptions import LeaseLost as LeaseLost
@@ -35,7 +34,6 @@ _HOMES = {
     "JobResult": "flexiq_django.api.result",
     "Task": "flexiq_django.api.task",
     "MisfirePolicy": "flexiq_django.core.misfire",
-    "Page": "flexiq_django.core.records",
     "JobStatus": "flexiq_django.core.status",
     "FlexiQError": "flexiq_django.exceptions",
     "LeaseLost": "flexiq_django.exceptions",
@@ -50,7 +48,6 @@ __all__ = [
     "JobStatus",
     "LeaseLost",
     "MisfirePolicy",
-    "Page",
     "Permanent",
     "Queue",
     "RateLimited",

@@ -61,8 +61,8 @@ class UnknownTaskError(FlexiQError, LookupError):
     """No task of this name is registered in this process."""
 
 
-class TaskRevokedError(FlexiQError):
-    """The task is revoked: new jobs of it are refused until unrevoke_task()."""
+class UniqueKeyError(FlexiQError, RuntimeError):
+    """The unique key is held by a job that this transaction cannot see."""
 
 
 class JobNotActiveError(FlexiQError, RuntimeError):

@@ -13,9 +13,8 @@ from django.db import DatabaseError, transaction
 from flexiq_django import signals
 from flexiq_django.conf import get_settings
 from flexiq_django.core.records import NewJob
-from flexiq_django.store import dependencies
+from flexiq_django.store import dependencies, link
 from flexiq_django.store.scope import Scope
-from flexiq_django.store.vendors import open_database
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +61,6 @@ def _notify(scope: Scope) -> None:
         return
     _last_notify[key] = now
     try:
-        open_database(scope).notify()
+        link.notify(scope)
     except DatabaseError:
         logger.warning("could not notify workers; they will find the job by polling", exc_info=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from flexiq_django.api import options as check
@@ -9,7 +10,7 @@ from flexiq_django.api.context import check_progress
 from flexiq_django.api.twins import async_twin
 from flexiq_django.exceptions import JobNotActiveError
 from flexiq_django.store import archive as archiving
-from flexiq_django.store import operate
+from flexiq_django.store import link, operate
 
 if TYPE_CHECKING:
     from flexiq_django.store.scope import Scope
@@ -61,9 +62,15 @@ class Operations:
         # Beyond a hundred years either way the answer no longer changes.
         bounded = max(-3_155_760_000.0, min(3_155_760_000.0, age))
         moved = 0
-        while batch := archiving.archive_batch(self.scope, older_than_ms=round(bounded * 1000)):
+        rest_factor = link.rest_factor(self.scope)
+        while True:
+            began = time.monotonic()
+            batch = archiving.archive_batch(self.scope, older_than_ms=round(bounded * 1000))
+            if not batch:
+                return moved
             moved += batch
-        return moved
+            # Leave the others room between two batches: on SQLite they cannot write during one.
+            time.sleep(rest_factor * (time.monotonic() - began))  # noqa: TID251 - no stop to hear
 
     acancel_job = async_twin(cancel_job)
     acancel_running_job = async_twin(cancel_running_job)

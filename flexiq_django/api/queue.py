@@ -78,6 +78,11 @@ class Queue(Inspection, Operations):
         )
 
     @property
+    def follows_settings(self) -> bool:
+        """Whether the settings alone say where the queue lives."""
+        return self._namespace is None and self._using is None
+
+    @property
     def defaults(self) -> dict[str, Any]:
         """What a job takes that neither its call nor its task says."""
         settings = get_settings()
@@ -249,8 +254,13 @@ def declared_queues() -> list[Queue]:
 
 
 def queues_of(scope: Scope) -> list[Queue]:
-    """Every queue this process declared in the namespace and database of ``scope``."""
-    return [each for each in _queues if each.scope == scope]
+    """The queues whose tasks a worker of ``scope`` runs, those of its own namespace first.
+
+    A queue that follows the settings lends its tasks to every namespace: a worker started with
+    ``--namespace`` or ``--database`` runs the same code on other jobs.
+    """
+    own = [each for each in _queues if each.scope == scope]
+    return own + [each for each in _queues if each.follows_settings and each not in own]
 
 
 def _task_options(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,17 +128,3 @@ class LiveWorker:
     started_at: datetime
     heartbeat_at: datetime
     config: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Row]):
-    """One page of a listing. ``next_cursor`` is ``None`` on the last page."""
-
-    items: list[Row]
-    next_cursor: str | None
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)

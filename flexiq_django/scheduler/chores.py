@@ -99,9 +99,9 @@ class Periodic:
 
     def run(self) -> float:
         """Fire what is due; rest until the next run."""
-        ready, now, wait = self._call(lambda: schedules.due(self._scope))
+        ready, wait = self._call(lambda: schedules.due(self._scope))
         failed = False
-        for row in ready:
+        for row, now in ready:
             try:
                 self._fire(row, now)
             except FlexiQError:  # one bad row must not stop the others

@@ -36,10 +36,13 @@ class Chore:
 
 
 class ChoreLoop:
-    """The thread that runs the chores until it is told to stop."""
+    """The thread that runs the chores until it is told to stop. ``on_end`` is its last act."""
 
-    def __init__(self, leader: Leader, chores: Sequence[Chore]) -> None:
+    def __init__(
+        self, leader: Leader, chores: Sequence[Chore], *, on_end: Callable[[], None]
+    ) -> None:
         self._leader = leader
+        self._on_end = on_end
         self._chores = chores
         self._wake = threading.Event()
         self._stop = False
@@ -69,7 +72,14 @@ class ChoreLoop:
                         if chore.is_nudged:
                             chore.due = 0.0
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        try:
             self._leader.resign()
+        except Exception:  # the role then passes on when its lease runs out
+            logger.warning("could not resign as leader", exc_info=True)
+        self._on_end()
 
     def tick(self, now: float) -> float:
         """Run every chore that is due at ``now`` (monotonic seconds); the seconds to rest."""

@@ -6,7 +6,7 @@ An edge is open until its parent has ended. A job with an open edge is in none o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
@@ -89,7 +89,7 @@ def recheck(scope: Scope, parents: Iterable[UUID]) -> list[UUID]:
             for key, status in database.lock_rows("id, status", sorted(wanted))
         }
         found |= _archived(database, wanted - set(found))
-        return resolve(database, _ended_of(wanted, found))
+        return resolve(database, _ended_of(wanted, found)).cancelled
 
 
 def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[UUID]]:
@@ -112,21 +112,28 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[U
     cancelled: list[UUID] = []
     if ended:
         with database.transaction():
-            cancelled = resolve(database, ended)
+            cancelled = resolve(database, ended).cancelled
     return (edges[-1][0] if len(edges) == limit else 0), cancelled
 
 
-def resolve(database: Database, ended: Mapping[UUID, str]) -> list[UUID]:
+class Moved(NamedTuple):
+    """What became of dependents: the ids cancelled, and how many were released."""
+
+    cancelled: list[UUID]
+    released: int
+
+
+def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
     """Move the dependents of jobs that have just ended, in the same transaction.
 
     Call it after the jobs' rows were written: only a look at the edges that comes after the row
     locks leaves no gap to the re-check of a dependent that is being enqueued.
 
     A dependent all of whose parents are done becomes ready, or due. One whose parent failed is
-    cancelled with everything that depends on it, unless its edge allows failure. Returns the ids
-    cancelled.
+    cancelled with everything that depends on it, unless its edge allows failure.
     """
     cancelled: list[UUID] = []
+    released = 0
     causes = {
         parent: f"dependency {'cancelled' if status == _CANCELLED else 'failed'}: {parent}"
         for parent, status in ended.items()
@@ -151,7 +158,7 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> list[UUID]:
                 doomed.setdefault(child, parent)
         blocked = _with_open_edges(database, children)
         waiting = {key: row for key, row in rows.items() if row[1] == JobStatus.PENDING.value}
-        _release(
+        released += _release(
             database,
             [row for key, row in waiting.items() if key not in doomed and key not in blocked],
         )
@@ -160,7 +167,7 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> list[UUID]:
         fallen = _cancel(database, causes)
         cancelled += fallen
         ended = dict.fromkeys(fallen, _CANCELLED)
-    return cancelled
+    return Moved(cancelled, released)
 
 
 def _ended_of(parents: set[UUID], found: Mapping[UUID, str]) -> dict[UUID, str]:
@@ -231,8 +238,8 @@ def _close_edges(database: Database, parents: Iterable[UUID]) -> None:
         ).update(is_open=False)
 
 
-def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> None:
-    database.update_joined(
+def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> int:
+    done = database.update_joined(
         JOBS,
         {
             "ready_lane": "CASE WHEN j.scheduled_at <= {now} THEN b.lane END",
@@ -246,6 +253,7 @@ def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> None:
         ],
         "j.status = 'pending' AND j.ready_lane IS NULL AND j.promote_at IS NULL",
     )
+    return len(done)
 
 
 def _cancel(database: Database, errors: Mapping[UUID, str]) -> list[UUID]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
 from flexiq_django.core.records import NewJob
+from flexiq_django.exceptions import UniqueKeyError
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store import dependencies
 from flexiq_django.store.scope import Scope
@@ -73,8 +74,9 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob]) -> list[UUID]:
     same call) that is the holder's id, and nothing of the new job is stored. Inside the caller's
     transaction the rows exist exactly when the caller's do; a taken key never aborts it.
 
-    Raises ``DependencyError`` before anything is written when a parent is unknown, has failed or
-    lies in another namespace.
+    Raises ``UniqueKeyError`` if a transaction above READ COMMITTED cannot see the holder of a key,
+    and ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
+    in another namespace.
     """
     database = open_database(scope)
     parents = dependencies.open_parents(database, jobs)
@@ -122,7 +124,7 @@ def _insert_keyed(
                 holders[key] = holder
                 del missing[key]
     else:
-        raise RuntimeError(
+        raise UniqueKeyError(
             f"unique_key {next(iter(missing.values())).unique_key!r}: another job holds the key but"
             " this transaction cannot see it. Enqueue outside the transaction, or use the READ"
             " COMMITTED isolation level."

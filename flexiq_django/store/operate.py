@@ -30,7 +30,7 @@ def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
         )
         if not done:
             return []
-        return [job_id, *dependencies.resolve(database, {job_id: _CANCELLED})]
+        return [job_id, *dependencies.resolve(database, {job_id: _CANCELLED}).cancelled]
 
 
 def request_cancel(scope: Scope, job_id: UUID) -> bool:

@@ -45,8 +45,8 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
             [{"id": database.id_text(database.read_id(key))} for (key,) in due],
             "j.status = 'pending' AND j.expires_at <= {now}",
         )
-        fallen = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
-    return sorted(cancelled) + fallen
+        moved = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
+    return sorted(cancelled) + moved.cancelled
 
 
 def _seconds_until_due(database: Database) -> float | None:

@@ -41,15 +41,15 @@ def purge_outlived(scope: Scope, *, limit: int | None = None) -> int:
     size = limit or database.batch_size
     removed = 0
     for table in (Job._meta.db_table, ArchivedJob._meta.db_table):
-        outlived = [
-            database.read_id(key)
-            for (key,) in database.fetch(
-                f"SELECT id FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
+        outlived = {
+            database.read_id(key): status
+            for key, status in database.fetch(
+                f"SELECT id, status FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
                 " AND purge_at <= {now} AND completed_at IS NOT NULL"
                 " ORDER BY purge_at LIMIT %(limit)s",
                 {"limit": size},
             )
-        ]
+        }
         if outlived:
             with database.transaction():
                 removed += delete_jobs(database, table, outlived)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -84,10 +84,12 @@ def _insert(scope: Scope, params: dict[str, Any], names: Sequence[str]) -> None:
                 raise
 
 
-def due(scope: Scope, *, limit: int = 100) -> tuple[list[ScheduleRow], datetime, float | None]:
-    """Schedules to fire now, the database's time, and the seconds until the next one is due.
+def due(
+    scope: Scope, *, limit: int = 100
+) -> tuple[list[tuple[ScheduleRow, datetime]], float | None]:
+    """Schedules to fire, each with the database's time, and the seconds until the next is due.
 
-    ``None`` for the seconds when no schedule is enabled.
+    ``None`` for the seconds when no further schedule is enabled.
     """
     database = open_database(scope)
     fresh = database.plus_ms("{now}", f"-{FORGOTTEN_AFTER_MS}")
@@ -99,13 +101,13 @@ def due(scope: Scope, *, limit: int = 100) -> tuple[list[ScheduleRow], datetime,
         {"limit": limit},
     )
     if not rows:
-        return [], scope.now or datetime.now(UTC), None
+        return [], None
     now = database.read(rows[0][-1])
     assert now is not None  # noqa: S101 - a clock never answers NULL
     found = [_row(database, row[:-1]) for row in rows]
-    ready = [row for row in found if row.next_run_at <= now]
+    ready = [(row, now) for row in found if row.next_run_at <= now]
     later = [row.next_run_at for row in found if row.next_run_at > now]
-    return ready, now, (min(later) - now).total_seconds() if later else None
+    return ready, (min(later) - now).total_seconds() if later else None
 
 
 def fire(

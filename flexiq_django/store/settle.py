@@ -53,11 +53,12 @@ _METRIC = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """What became of a batch: the jobs settled, those fenced out, and dependents cancelled."""
+    """What became of a batch: jobs settled and fenced out, dependents cancelled and released."""
 
     settled: frozenset[UUID] = frozenset()
     lost: frozenset[UUID] = frozenset()
     cancelled: list[UUID] = field(default_factory=list)
+    released: int = 0
 
 
 def settle(scope: Scope, settlements: Sequence[Settlement]) -> Settled:
@@ -130,6 +131,7 @@ def _with_repeats(
         settled=outcome.settled | mine,
         lost=outcome.lost - mine,
         cancelled=outcome.cancelled,
+        released=outcome.released,
     )
 
 
@@ -149,10 +151,12 @@ def _settle(
     if bad:
         history.append_dead_letters(database, bad)
         history.note_replay_errors(database, bad)
+    moved = dependencies.resolve(database, ended)
     return Settled(
         settled=frozenset(done),
         lost=frozenset(each.job_id for each in settlements) - done,
-        cancelled=dependencies.resolve(database, ended) if ended else [],
+        cancelled=moved.cancelled,
+        released=moved.released,
     )
 
 

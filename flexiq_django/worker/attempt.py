@@ -16,7 +16,7 @@ from flexiq_django.core import outcome as words
 from flexiq_django.core.errors import describe_exception
 from flexiq_django.core.outcome import Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call, encode_result
-from flexiq_django.core.records import Settlement
+from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.retry import RetryPolicy, is_retryable
 from flexiq_django.exceptions import (
     FlexiQError,
@@ -167,6 +167,11 @@ def late(attempt: Attempt) -> Outcome:
         error=words.timed_out(attempt.job.timeout_ms or 0),
         duration_ms=_elapsed_ms(attempt),
     )
+
+
+def too_late(job: ClaimedJob) -> Outcome:
+    """The outcome of a job that was claimed after it had expired."""
+    return Outcome(job=job, ending=Ending.EXPIRED, error=words.EXPIRED)
 
 
 def _may_retry(task: Task[Any, Any] | None, error: BaseException) -> bool:

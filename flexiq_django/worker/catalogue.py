@@ -32,15 +32,17 @@ class Catalogue:
         self._scope = scope
         self._queues = queues_of(scope)
         self._tasks: dict[str, Task[Any, Any]] = {}
-        for queue in self._queues:
+        self._collect()
+
+    def _collect(self) -> None:
+        for queue in reversed(self._queues):  # the namespace's own tasks come last, and win
             self._tasks.update(queue.tasks)
 
     def find(self, name: str) -> Task[Any, Any] | None:
         """The task of this name, or ``None``."""
         task = self._tasks.get(name)
         if task is None:  # perhaps declared since, by a module imported late
-            for queue in self._queues:
-                self._tasks.update(queue.tasks)
+            self._collect()
             task = self._tasks.get(name)
         return task
 
@@ -56,7 +58,8 @@ class Catalogue:
 
     def declare_schedules(self, call: Callable[[Callable[[], Any]], Any]) -> float:
         """Say that the code of this process has these schedules; rest before saying it again."""
-        declared = [each for queue in self._queues for each in queue.schedules.values()]
+        own = [queue for queue in self._queues if queue.scope == self._scope]
+        declared = [each for queue in own for each in queue.schedules.values()]
         if declared:
             now = call(lambda: inspect.read_clock(self._scope))
             for schedule in declared:

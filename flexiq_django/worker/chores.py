@@ -9,8 +9,7 @@ from flexiq_django.core.records import Settlement
 from flexiq_django.scheduler import chores
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
-from flexiq_django.store import election
-from flexiq_django.store.vendors import open_database
+from flexiq_django.store import election, link
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.options import WorkerOptions
@@ -31,7 +30,7 @@ def build_chores(
     def ready(count: int) -> None:
         on_ready(count)
         if options.listen:
-            call(lambda: open_database(scope).notify())  # the other workers
+            call(lambda: link.notify(scope))  # the other workers
 
     def told(settlements: Sequence[Settlement]) -> None:
         if settlements:
@@ -62,4 +61,5 @@ def build_chores(
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),
         ],
+        on_end=keeper.close,
     )

@@ -15,8 +15,8 @@ from django.db import Error as DjangoDatabaseError
 from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from flexiq_django.store import link
 from flexiq_django.store.scope import Scope
-from flexiq_django.store.vendors import dialect, open_database
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Keeper:
         self._is_own = is_own
         self._must_give_up = must_give_up
         self._turn: AbstractContextManager[object] = (
-            _one_writer if open_database(scope).has_one_writer else nullcontext()
+            _one_writer if link.has_one_writer(scope) else nullcontext()
         )
 
     def call(self, verb: Callable[[], R]) -> R:
@@ -68,8 +68,7 @@ class Keeper:
                 self._prepare()
                 return verb()
             except DjangoDatabaseError as error:
-                connection = connections[self._scope.using]
-                trouble = dialect(connection.vendor).trouble(error)
+                trouble = link.trouble(self._scope, error)
                 if trouble is None:
                     raise
                 if self._must_give_up():
@@ -84,7 +83,7 @@ class Keeper:
                     str(error).strip().splitlines()[0] if str(error) else type(error).__name__,
                     outage_pause,
                 )
-                connection.close()
+                self.close()
                 self._pause(outage_pause)
                 outage_pause = min(outage_pause * 2, _LONGEST_OUTAGE_PAUSE)
 
@@ -96,7 +95,7 @@ class Keeper:
         if connection.connection is not None:
             return
         connection.ensure_connection()
-        open_database(self._scope).prepare_worker()
+        link.set_up(self._scope)
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

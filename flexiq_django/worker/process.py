@@ -9,13 +9,12 @@ from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import EXPIRED, INTERRUPTED, Ending, Outcome, decide
+from flexiq_django.core.outcome import INTERRUPTED, Ending, Outcome, decide
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.exceptions import ConfigurationError
-from flexiq_django.store import promote, workers
-from flexiq_django.store.vendors import open_database
+from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
-from flexiq_django.worker.attempt import Runner, late
+from flexiq_django.worker.attempt import Runner, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.chores import build_chores
@@ -70,7 +69,8 @@ class WorkerProcess:
             policy_of=self._catalogue.policy_of,
             expects_more=lambda: self._executor.waiting > 0,
             on_settled=self._on_settled,
-            on_retry=self._on_retry,
+            on_ready=self._on_ready,
+            notifies=options.listen,
         )
         self._heartbeat = Heartbeat(
             scope,
@@ -218,7 +218,7 @@ class WorkerProcess:
     def _run_job(self, job: ClaimedJob) -> None:
         """Run a body in an executor's thread, and hand on how it ended."""
         if job.is_expired:
-            self._settler.add(expired(job))
+            self._settler.add(too_late(job))
             return
         task = self._catalogue.find(job.task_name)
         attempt = Attempt(
@@ -242,6 +242,7 @@ class WorkerProcess:
             self._buffer.note(outcome.duration_ms / 1000)
         if attempt.is_settled:
             self._on_settled([job])
+            self._settler.note_ready()  # jobs that depend on this one, perhaps
             self._tell_settled([decide(outcome, self._catalogue.policy_of(job.task_name))])
             return
         self._settler.add(outcome)
@@ -265,8 +266,8 @@ class WorkerProcess:
         if self._loop.awaits_settler:
             self._waker.wake()
 
-    def _on_retry(self) -> None:
-        """A job waits for its retry: learn when it is due, or run it if that is now."""
+    def _on_ready(self) -> None:
+        """Jobs have become ready or due: run them, or learn when that will be."""
         self._chores.nudge()
         self._loop.woken()
 
@@ -282,7 +283,7 @@ class WorkerProcess:
 
     def _require_tables(self) -> None:
         scope = self.options.scope
-        if not self._keeper.call(lambda: open_database(scope).has_tables()):
+        if not self._keeper.call(lambda: link.has_tables(scope)):
             raise ConfigurationError(
                 f"database {scope.using!r} has no tables of flexiq_django; run: manage.py migrate"
                 + ("" if scope.using == "default" else f" --database {scope.using}")
@@ -292,8 +293,3 @@ class WorkerProcess:
         options = self.options
         row = identity.describe_row(options, self.worker_id)
         self._keeper.call(lambda: workers.register(options.scope, row, lease_ms=options.lease_ms))
-
-
-def expired(job: ClaimedJob) -> Outcome:
-    """The outcome of a job that was claimed too late."""
-    return Outcome(job=job, ending=Ending.EXPIRED, error=EXPIRED)

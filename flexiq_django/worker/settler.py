@@ -23,7 +23,7 @@ from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store import journal, settle
+from flexiq_django.store import journal, link, settle
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
 
@@ -49,7 +49,8 @@ class Settler:
         policy_of: Callable[[str], RetryPolicy],
         expects_more: Callable[[], bool],
         on_settled: Callable[[Sequence[ClaimedJob]], None],
-        on_retry: Callable[[], None],
+        on_ready: Callable[[], None],
+        notifies: bool,
     ) -> None:
         self._scope = scope
         self._keeper = keeper
@@ -57,7 +58,9 @@ class Settler:
         self._policy_of = policy_of
         self._expects_more = expects_more
         self._on_settled = on_settled
-        self._on_retry = on_retry
+        self._on_ready = on_ready
+        self._notifies = notifies
+        self._has_readied = False
         self._outcomes: deque[Outcome] = deque()
         self._notes: deque[Note] = deque()
         #: The last attempts whose notes were refused: each is logged once.
@@ -88,6 +91,12 @@ class Settler:
         self._ready.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    def note_ready(self) -> None:
+        """Settling made other jobs ready or due: look for them, and wake the other workers."""
+        self._on_ready()
+        self._has_readied = self._notifies
+        self._ready.set()
 
     # --- the journal of the attempts --------------------------------------------------------------
 
@@ -143,6 +152,9 @@ class Settler:
             if batch:
                 self._settle(batch)
             self._in_hand = 0
+        if self._has_readied:
+            self._has_readied = False
+            self._keeper.call(lambda: link.notify(self._scope))
 
     def _wait_for_company(self) -> None:
         deadline = time.monotonic() + COMPANY_SECONDS
@@ -214,8 +226,8 @@ class Settler:
                     each.task_name,
                 )
         self._on_settled([each.job for each in batch])
-        if any(each.status == JobStatus.PENDING.value for each in settlements):
-            self._on_retry()
+        if outcome.released or any(each.status == JobStatus.PENDING.value for each in settlements):
+            self.note_ready()
         if signals.job_settled.receivers:
             self.tell(each for each in settlements if each.job_id in outcome.settled)
 

@@ -7,10 +7,8 @@ import select
 import socket
 import time
 
+from flexiq_django.store import link
 from flexiq_django.store.scope import Scope
-from flexiq_django.store.vendors import open_database
-from flexiq_django.store.vendors.postgresql import PostgreSQL
-from flexiq_django.store.vendors.sqlite import SQLite
 from flexiq_django.worker.connections import Keeper
 
 #: Longest pause between two looks where a notification comes anyway, in seconds.
@@ -75,21 +73,12 @@ class ListeningWaker(Waker):
     def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
         super().__init__(scope, keeper, poll_seconds=poll_seconds)
         self.longest_pause = max(poll_seconds, _NOTIFIED_PAUSE)
-        self._listening_on: object = None
 
     def wait(self, seconds: float) -> bool:
-        notified = self._keeper.call(lambda: self._wait(seconds))
+        notified = self._keeper.call(
+            lambda: link.wait_for_notify(self._scope, self._reader.fileno(), seconds)
+        )
         return self._drain() or notified
-
-    def _wait(self, seconds: float) -> bool:
-        database = open_database(self._scope)
-        assert isinstance(database, PostgreSQL)  # noqa: S101 - chosen by make_waker
-        raw = database.connection.connection
-        if raw is not self._listening_on:
-            database.listen()
-            self._listening_on = database.connection.connection
-            return True  # something may have come before we listened: look first
-        return database.wait_for_notify(self._reader.fileno(), max(0.0, seconds))
 
 
 class DataVersionWaker(Waker):
@@ -113,24 +102,19 @@ class DataVersionWaker(Waker):
         return True
 
     def _has_changed(self) -> bool:
-        version = self._keeper.call(self._version)
+        version = self._keeper.call(lambda: link.data_version(self._scope))
         if version == self._seen:
             return False
         self._seen, self._changed_at = version, time.monotonic()
         return True
 
-    def _version(self) -> int:
-        database = open_database(self._scope)
-        assert isinstance(database, SQLite)  # noqa: S101 - chosen by make_waker
-        return database.data_version()
-
 
 def make_waker(scope: Scope, keeper: Keeper, *, poll_seconds: float, listen: bool) -> Waker:
     """The waker that fits the database."""
-    database = open_database(scope)
+    sign = link.sign_of_work(scope)
     kind = Waker
-    if isinstance(database, SQLite):
+    if sign == "data version":
         kind = DataVersionWaker
-    elif isinstance(database, PostgreSQL) and listen and database.can_listen:
+    elif sign == "notification" and listen:
         kind = ListeningWaker
     return kind(scope, keeper, poll_seconds=poll_seconds)

@@ -8,7 +8,7 @@ from typing import Any
 
 import django
 import pytest
-from django.db import connection  # noqa: TID251 - examples use the default connection
+from django.db import connection
 
 from flexiq_django import queue, signals
 from tests.docs import shop as tables

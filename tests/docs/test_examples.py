@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import RequestFactory
 
 from flexiq_django import queue
+from tests.conftest import configured_vendor
 from tests.docs.pages import DOCS, README, Block, all_pages, page_name, read_items
 from tests.docs.running import Page
 from tests.docs.shop import Order
@@ -47,3 +49,16 @@ def test_every_block_says_what_it_is() -> None:
         if isinstance(item, Block) and item.language not in known
     ]
     assert not found, f"Give each code block one of {sorted(known)}:\n" + "\n".join(found)
+
+
+@pytest.mark.skipif(configured_vendor() != "postgresql", reason="the SQL is for PostgreSQL")
+@pytest.mark.parametrize("path", [DOCS / "operations.md", DOCS / "runbook.md"], ids=page_name)
+def test_the_sql_of_the_page_works(path: Path, db: None) -> None:
+    statements = [
+        item.text for item in read_items(path) if isinstance(item, Block) and item.language == "sql"
+    ]
+    assert statements
+    for statement in statements:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            cursor.fetchall()

@@ -10,6 +10,9 @@ import pytest
 from tests.flows.gates import Gate
 from tests.processes import WorkerProcess
 
+#: A lease so short that a test can outlive it.
+SHORT_LEASE = {"LOCK_GRACE_SECONDS": 2, "STOP_TIMEOUT_SECONDS": 1}
+
 Starter = Callable[..., WorkerProcess]
 
 

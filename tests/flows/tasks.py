@@ -28,6 +28,12 @@ def quick() -> None:
     """Do nothing."""
 
 
+@queue.task
+def enqueue_note(key: str) -> str:
+    """Enqueue a note from inside a job; its id."""
+    return note.delay(key).id
+
+
 @queue.task(max_retries=0)
 def give(value: Any) -> Any:
     """Return the argument."""
@@ -392,3 +398,13 @@ def enqueue_naive(seconds: float) -> dict[str, Any]:
     row = queue.get_job(job.id)
     assert row is not None
     return {"id": job.id, "run_at": run_at.isoformat(), "scheduled_at": row.scheduled_at}
+
+
+@queue.task(max_retries=0)
+def report_times(job_id: str) -> dict[str, Any]:
+    """The times of a job as this process reports them."""
+    job = queue.get_job(job_id)
+    assert job is not None
+    times = job.to_dict()
+    names = ("created_at", "scheduled_at", "started_at", "completed_at")
+    return {name: times[name] for name in names}

@@ -11,7 +11,7 @@ import pytest
 from flexiq_django import queue
 from flexiq_django.models import DeadLetter, Job, JobError
 from tests.flows import tasks
-from tests.flows.conftest import Workers
+from tests.flows.conftest import SHORT_LEASE, Workers
 from tests.flows.evidence import assert_quiet, keys, overlaps, successes, witnessed
 from tests.waiting import wait_until
 
@@ -51,7 +51,7 @@ def test_a_few_hundred_jobs_run_once_each(workers: Workers) -> None:
 def test_no_job_is_lost_or_runs_twice_at_a_time_in_a_storm(workers: Workers, kill: bool) -> None:
     count, storm_seconds = 2000, 10
     jobs = queue.enqueue_many(tasks.witness, [(0.03,)] * count)
-    fleet = workers.start("--processes", "4", "--concurrency", "2", LOCK_GRACE_SECONDS=2)
+    fleet = workers.start("--processes", "4", "--concurrency", "2", **SHORT_LEASE)
 
     for _ in range(storm_seconds):
         threading.Event().wait(1.0)

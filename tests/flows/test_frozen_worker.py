@@ -8,7 +8,7 @@ import pytest
 from flexiq_django import queue
 from flexiq_django.models import TaskMetric
 from tests.flows import tasks
-from tests.flows.conftest import Workers
+from tests.flows.conftest import SHORT_LEASE, Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row, log_lines_of, values
 from tests.flows.gates import Gate
 from tests.processes import WorkerProcess
@@ -16,13 +16,11 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
-LEASE = {"LOCK_GRACE_SECONDS": 2}
-
 
 @pytest.fixture
 def rescuer(workers: Workers, second_gate: Gate) -> Iterator[WorkerProcess]:
     """A worker that leads, and takes no other job before `second_gate` opens."""
-    worker = workers.start("--concurrency", "1", **LEASE)
+    worker = workers.start("--concurrency", "1", **SHORT_LEASE)
     worker.wait_for_log("leadership taken")
     tasks.hold.delay(str(second_gate))
     second_gate.wait_until_reached()
@@ -33,7 +31,7 @@ def freeze_past_the_lease(
     workers: Workers, task: Any, gate: Gate, second_gate: Gate
 ) -> tuple[WorkerProcess, str]:
     """Let a new worker begin the job, freeze it, and let the rescuer complete the job."""
-    frozen = workers.start("--concurrency", "1", **LEASE)
+    frozen = workers.start("--concurrency", "1", **SHORT_LEASE)
     job = task.delay(str(gate))
     gate.wait_until_reached()
     frozen.freeze()

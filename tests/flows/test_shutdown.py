@@ -8,7 +8,7 @@ import pytest
 from flexiq_django import queue
 from flexiq_django.models import DeadLetter, Job
 from tests.flows import tasks
-from tests.flows.conftest import Workers
+from tests.flows.conftest import SHORT_LEASE, Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row, keys
 from tests.flows.gates import Gate
 from tests.waiting import wait_until
@@ -102,12 +102,12 @@ def test_two_signals_leave_at_once(workers: Workers, gate: Gate) -> None:
 
 
 def test_the_lease_is_kept_during_the_drain(workers: Workers, gate: Gate) -> None:
-    draining = workers.start("--drain-timeout", "60", LOCK_GRACE_SECONDS=2)
+    draining = workers.start("--drain-timeout", "60", **SHORT_LEASE)
     job = tasks.hold.delay(str(gate))
     gate.wait_until_reached()
     draining.send_signal(signal.SIGTERM)
     draining.wait_for_log("drains")
-    other = workers.start(LOCK_GRACE_SECONDS=2)
+    other = workers.start(**SHORT_LEASE)
     first_lease = job_row(job.id).lease_at
 
     # Three times as long as a lease lasts, by the database's own clock.

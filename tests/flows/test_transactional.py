@@ -7,25 +7,23 @@ import pytest
 
 from flexiq_django import queue
 from tests.flows import tasks
-from tests.flows.conftest import Workers
+from tests.flows.conftest import SHORT_LEASE, Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row, keys, values
 from tests.flows.gates import Gate
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
-LEASE = {"LOCK_GRACE_SECONDS": 2}
-
 
 def test_a_kill_in_the_middle_leaves_neither(workers: Workers, gate: Gate) -> None:
-    doomed = workers.start("--concurrency", "1", **LEASE)
+    doomed = workers.start("--concurrency", "1", **SHORT_LEASE)
     job = tasks.hold_first_together.delay(str(gate))
     gate.wait_until_reached()
     assert values("together") == []  # it is not committed
 
     doomed.send_signal(signal.SIGKILL)
     doomed.wait()
-    second = workers.start("--concurrency", "1", **LEASE)
+    second = workers.start("--concurrency", "1", **SHORT_LEASE)
 
     assert job.result(40) == "attempt 2"
     assert values("together") == ["attempt 2"]
@@ -68,10 +66,10 @@ def test_many_transactional_jobs_and_their_rows(workers: Workers) -> None:
 def test_the_lease_is_renewed_while_the_body_is_inside_its_transaction(
     workers: Workers, gate: Gate
 ) -> None:
-    workers.start("--concurrency", "1", **LEASE)
+    workers.start("--concurrency", "1", **SHORT_LEASE)
     job = tasks.hold_first_together.delay(str(gate))
     gate.wait_until_reached()
-    other = workers.start(**LEASE)
+    other = workers.start(**SHORT_LEASE)
     first_lease = job_row(job.id).lease_at
 
     wait_until(lambda: (job_row(job.id).lease_at - first_lease).total_seconds() > 5, 20)
@@ -88,10 +86,10 @@ def test_a_long_transaction_on_sqlite_outlives_its_lease(
 ) -> None:
     if vendor != "sqlite":
         pytest.skip("only on SQLite does a body's transaction keep all others from writing")
-    first = workers.start("--concurrency", "1", **LEASE)
+    first = workers.start("--concurrency", "1", **SHORT_LEASE)
     job = tasks.hold_first_together.delay(str(gate))
     gate.wait_until_reached()
-    second = workers.launch(**LEASE)
+    second = workers.launch(**SHORT_LEASE)
 
     # Nobody can renew the lease, and nobody can take the job: the same lock stands before both.
     lease_at = job_row(job.id).lease_at

@@ -7,21 +7,15 @@ whatever the batch size, no limit on variables, and one transaction for many job
 from __future__ import annotations
 
 import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db import transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
-
-from flexiq_django.models import Job
 from flexiq_django.models.fields import read_moment
-from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors.batches import json_batches
-
-Trouble = Literal["conflict", "outage"]
+from flexiq_django.store.vendors.link import JOBS, Link, Sign, Trouble
 
 #: Columns a claim hands out, in the order of the first fields of ``ClaimedJob``.
 CLAIMED_COLUMNS = (
@@ -30,13 +24,11 @@ CLAIMED_COLUMNS = (
 )
 
 
-class Database(ABC):
-    """One connection in one scope. SQL uses ``%(name)s`` parameters and ``{now}`` for the clock."""
+class Database(Link):
+    """A database in its own dialect, on one connection in one scope."""
 
     #: SQL type for each kind of column in a JSON batch.
     types: ClassVar[Mapping[str, str]]
-    #: The database's own clock, in UTC.
-    clock: ClassVar[str]
     #: The literal for a true boolean.
     true: ClassVar[str] = "1"
     #: What a naive UTC text needs to be read as UTC.
@@ -50,67 +42,7 @@ class Database(ABC):
     #: Seconds a sweep rests after each batch, as a multiple of the time that batch took.
     rest_factor: ClassVar[float] = 0.0
 
-    def __init__(self, connection: BaseDatabaseWrapper, scope: Scope) -> None:
-        self.connection = connection
-        self.scope = scope
-        self.now = self.clock if scope.now is None else self.moment_literal
-        self._is_inside = False
-
-    # --- running SQL ------------------------------------------------------------------------------
-
-    def fetch(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows a statement returns."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql.replace("{now}", self.now), self.bind(params))
-            return list(cursor.fetchall())
-
-    def change(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
-        """Run a statement that returns nothing; the number of rows it matched."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql.replace("{now}", self.now), self.bind(params))
-            return int(cursor.rowcount)
-
-    def bind(self, params: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Parameters every statement may use, and the caller's own."""
-        bound = {"namespace": self.scope.namespace, **(params or {})}
-        if self.scope.now is not None:
-            bound["now"] = self.moment(self.scope.now)
-        return bound
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """One write transaction, or a savepoint in the caller's; within itself nothing more."""
-        if self._is_inside:
-            yield
-            return
-        self._is_inside = True
-        try:
-            with self._begin():
-                yield
-        finally:
-            self._is_inside = False
-
-    def _begin(self) -> contextlib.AbstractContextManager[Any]:
-        return transaction.atomic(using=self.scope.using)
-
-    @contextlib.contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Part of a transaction that may fail alone."""
-        with transaction.atomic(using=self.scope.using):
-            yield
-
-    def has_tables(self) -> bool:
-        """Whether our tables are there."""
-        return JOBS in self.connection.introspection.table_names()
-
     # --- values -----------------------------------------------------------------------------------
-
-    #: How a moment parameter called ``now`` is written.
-    moment_literal: ClassVar[str] = "%(now)s"
-
-    @abstractmethod
-    def moment(self, value: datetime) -> Any:
-        """``value`` as a parameter."""
 
     @abstractmethod
     def plus_ms(self, moment: str, ms: str) -> str:
@@ -269,29 +201,5 @@ class Database(ABC):
             {**(params or {}), "limit": limit},
         )
 
-    # --- waking and trouble -----------------------------------------------------------------------
 
-    def notify(self) -> None:  # noqa: B027 - most databases have nothing to do
-        """Tell listening workers of the namespace that a job is there. Nothing where none can."""
-
-    def prepare_worker(self) -> None:  # noqa: B027
-        """Set up a connection that belongs to the worker itself."""
-
-    @classmethod
-    @abstractmethod
-    def trouble(cls, error: BaseException) -> Trouble | None:
-        """Why a statement failed through no fault of its own.
-
-        ``"conflict"``: another transaction was in the way, try again at once. ``"outage"``: the
-        server or the disk is away, reconnect and try again later. ``None``: a real error.
-        """
-
-    @classmethod
-    def clash(cls, error: BaseException) -> bool:
-        """Whether the error means that a unique value is taken."""
-        from django.db import IntegrityError
-
-        return isinstance(error, IntegrityError)
-
-
-JOBS = Job._meta.db_table
+__all__ = ["CLAIMED_COLUMNS", "JOBS", "Database", "Sign", "Trouble"]

@@ -123,8 +123,8 @@ class MySQL(Database):
     def _alone_with(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[None]:
         """Let one connection at a time wait for a key.
 
-        When the holder of a key rolls back, InnoDB grants everybody who waited for it a shared lock,
-        and then all but one die of a deadlock, with the transactions of their callers.
+        When the holder of a key rolls back, InnoDB grants everybody who waited for it a shared
+        lock, and then all but one die of a deadlock, with the transactions of their callers.
         """
         names = sorted(self._lock_name(row["active_key"]) for row in rows)
         params = {"batch": json.dumps([{"name": name} for name in names])}

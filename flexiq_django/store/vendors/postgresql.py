@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import select
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,8 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db.backends.postgresql.psycopg_any import is_psycopg3
 
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Sign, Trouble
 from flexiq_django.store.vendors.batches import json_batches
 from flexiq_django.store.vendors.returning import ReturningMixin
 
@@ -139,8 +141,6 @@ class PostgreSQL(ReturningMixin, Database):
     @property
     def channel(self) -> str:
         """The channel of the namespace. Hashed, as a channel name is short and unquoted."""
-        import hashlib
-
         digest = hashlib.sha256(self.scope.namespace.encode()).hexdigest()[:32]
         return f"flexiq_{digest}"
 
@@ -148,33 +148,26 @@ class PostgreSQL(ReturningMixin, Database):
         self.change(f"NOTIFY {self.channel}")
 
     @property
-    def can_listen(self) -> bool:
-        """Whether the driver can wait for notifications: psycopg 3 can."""
-        from django.db.backends.postgresql.psycopg_any import is_psycopg3
+    def sign(self) -> Sign | None:  # type: ignore[override]
+        """Psycopg 3 can wait for notifications."""
+        return "notification" if is_psycopg3 else None
 
-        return bool(is_psycopg3)
-
-    def listen(self) -> None:
-        """Subscribe this connection to the namespace."""
-        self.change(f"LISTEN {self.channel}")
-
-    def wait_for_notify(self, wake_fd: int, timeout: float) -> bool:
-        """Wait up to ``timeout`` seconds for a notification or for ``wake_fd`` to become readable.
-
-        True when a notification came. Raises ``OperationalError`` when the server is gone.
-        """
+    def wait_for_notify(self, wake_fd: int, seconds: float) -> bool:
         raw = self.connection.connection
+        if getattr(raw, "flexiq_channel", None) != self.channel:
+            self.change(f"LISTEN {self.channel}")
+            raw = self.connection.connection
+            raw.flexiq_channel = self.channel
+            return True
         if self._drain(raw):
             return True
-        readable, _, _ = select.select([raw.fileno(), wake_fd], [], [], timeout)
+        readable, _, _ = select.select([raw.fileno(), wake_fd], [], [], max(0.0, seconds))
         return raw.fileno() in readable and self._drain(raw)
 
     def _drain(self, raw: Any) -> bool:
-        import psycopg
-
         try:
             raw.pgconn.consume_input()
-        except psycopg.OperationalError as error:
+        except Exception as error:  # the driver's own, which Django does not wrap here
             raise OperationalError(*error.args) from error
         came = False
         while raw.pgconn.notifies() is not None:

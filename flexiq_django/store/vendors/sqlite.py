@@ -40,6 +40,7 @@ class SQLite(ReturningMixin, Database):
     batch_size = 200
     rest_factor = 3.0
     has_one_writer = True
+    sign = "data version"
 
     def __init__(self, connection: BaseDatabaseWrapper, scope: Scope) -> None:
         super().__init__(connection, scope)
@@ -152,7 +153,8 @@ class SQLite(ReturningMixin, Database):
     def data_version(self) -> int:
         """A number that changes whenever another connection commits to the file."""
         raw = self.connection.connection
-        return int(raw.execute("PRAGMA data_version").fetchone()[0])
+        with self.connection.wrap_database_errors:
+            return int(raw.execute("PRAGMA data_version").fetchone()[0])
 
     @classmethod
     def trouble(cls, error: BaseException) -> Trouble | None:

@@ -1,0 +1,55 @@
+"""The link to the database itself: signs of new work, set-up of a connection, and its troubles."""
+
+from __future__ import annotations
+
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import Sign, Trouble
+
+
+def has_tables(scope: Scope) -> bool:
+    """Whether the database has been migrated."""
+    return open_database(scope).has_tables()
+
+
+def has_one_writer(scope: Scope) -> bool:
+    """Whether all writers of the database wait for each other."""
+    return open_database(scope).has_one_writer
+
+
+def rest_factor(scope: Scope) -> float:
+    """How long to rest between two batches of a sweep, as a multiple of the time one took."""
+    return open_database(scope).rest_factor
+
+
+def set_up(scope: Scope) -> None:
+    """Set up a connection of this thread that belongs to a worker itself."""
+    open_database(scope).prepare_worker()
+
+
+def trouble(scope: Scope, error: BaseException) -> Trouble | None:
+    """Why a statement failed through no fault of its own; ``None`` for a real error."""
+    return open_database(scope).trouble(error)
+
+
+def notify(scope: Scope) -> None:
+    """Tell listening workers of the namespace that there is work. Nothing where none can listen."""
+    open_database(scope).notify()
+
+
+def sign_of_work(scope: Scope) -> Sign | None:
+    """How the database tells of new work; ``None`` where a worker has to look for itself."""
+    return open_database(scope).sign
+
+
+def wait_for_notify(scope: Scope, wake_fd: int, seconds: float) -> bool:
+    """Listen, for at most ``seconds`` or until ``wake_fd`` is readable; whether to look for work.
+
+    True at once on a connection that was not listening yet: something may have come before.
+    """
+    return open_database(scope).wait_for_notify(wake_fd, seconds)
+
+
+def data_version(scope: Scope) -> int:
+    """A number that changes when another connection commits."""
+    return open_database(scope).data_version()

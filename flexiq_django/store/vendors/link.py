@@ -1,0 +1,121 @@
+"""One connection in one scope: run SQL on its clock, begin a transaction, tell troubles apart."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from flexiq_django.models import Job
+from flexiq_django.store.scope import Scope
+
+Trouble = Literal["conflict", "outage"]
+Sign = Literal["notification", "data version"]
+
+JOBS = Job._meta.db_table
+
+
+class Link(ABC):
+    """SQL uses ``%(name)s`` parameters and ``{now}`` for the clock."""
+
+    #: The database's own clock, in UTC.
+    clock: ClassVar[str]
+    #: How a moment parameter called ``now`` is written.
+    moment_literal: ClassVar[str] = "%(now)s"
+
+    #: How the database tells of new work, if it does.
+    sign: ClassVar[Sign | None] = None
+
+    def __init__(self, connection: BaseDatabaseWrapper, scope: Scope) -> None:
+        self.connection = connection
+        self.scope = scope
+        self.now = self.clock if scope.now is None else self.moment_literal
+        self._is_inside = False
+
+    # --- running SQL ------------------------------------------------------------------------------
+
+    def fetch(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows a statement returns."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql.replace("{now}", self.now), self.bind(params))
+            return list(cursor.fetchall())
+
+    def change(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
+        """Run a statement that returns nothing; the number of rows it matched."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql.replace("{now}", self.now), self.bind(params))
+            return int(cursor.rowcount)
+
+    def bind(self, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Parameters every statement may use, and the caller's own."""
+        bound = {"namespace": self.scope.namespace, **(params or {})}
+        if self.scope.now is not None:
+            bound["now"] = self.moment(self.scope.now)
+        return bound
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One write transaction, or a savepoint in the caller's; within itself nothing more."""
+        if self._is_inside:
+            yield
+            return
+        self._is_inside = True
+        try:
+            with self._begin():
+                yield
+        finally:
+            self._is_inside = False
+
+    def _begin(self) -> contextlib.AbstractContextManager[Any]:
+        return transaction.atomic(using=self.scope.using)
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Part of a transaction that may fail alone."""
+        with transaction.atomic(using=self.scope.using):
+            yield
+
+    def has_tables(self) -> bool:
+        """Whether our tables are there."""
+        return JOBS in self.connection.introspection.table_names()
+
+    @abstractmethod
+    def moment(self, value: datetime) -> Any:
+        """``value`` as a parameter."""
+
+    # --- waking and trouble -----------------------------------------------------------------------
+
+    def notify(self) -> None:  # noqa: B027 - most databases have nothing to do
+        """Tell listening workers of the namespace that a job is there. Nothing where none can."""
+
+    def wait_for_notify(self, wake_fd: int, seconds: float) -> bool:
+        """See ``store.link``; only where ``sign`` is ``"notification"``."""
+        raise NotImplementedError
+
+    def data_version(self) -> int:
+        """See ``store.link``; only where ``sign`` is ``"data version"``."""
+        raise NotImplementedError
+
+    def prepare_worker(self) -> None:  # noqa: B027
+        """Set up a connection that belongs to the worker itself."""
+
+    @classmethod
+    @abstractmethod
+    def trouble(cls, error: BaseException) -> Trouble | None:
+        """Why a statement failed through no fault of its own.
+
+        ``"conflict"``: another transaction was in the way, try again at once. ``"outage"``: the
+        server or the disk is away, reconnect and try again later. ``None``: a real error.
+        """
+
+    @classmethod
+    def clash(cls, error: BaseException) -> bool:
+        """Whether the error means that a unique value is taken."""
+        from django.db import IntegrityError
+
+        return isinstance(error, IntegrityError)
