@@ -226,7 +226,7 @@ def _sqlite(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
 
 def _postgresql(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
     driver: Any = open_database(Scope(using=connection.alias))
-    if get_settings().LISTEN and not driver.can_listen:
+    if get_settings().LISTEN and driver.sign != "notification":
         yield Warning(
             "psycopg 2 cannot wait for notifications: workers find new jobs by polling.",
             hint="Install psycopg 3 (psycopg[binary]), or set LISTEN to False in FLEXIQ.",

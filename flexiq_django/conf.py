@@ -84,12 +84,16 @@ def find_problems(given: Any) -> list[str]:
     ]
 
 
+#: A hundred years, in seconds: what is longer is a mistake, and does not fit every database.
+_LONGEST = 3_153_600_000
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value < float("inf")
+    return _is_number(value) and 0 < value <= _LONGEST
 
 
 def _positive_or_none(value: Any) -> bool:
@@ -110,20 +114,23 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "DATABASE": (_name, "the alias of a database in DATABASES"),
     "NAMESPACE": (_name, _NAME_RULE),
     "AUTODISCOVER_MODULE": (_name, "the name of a module, such as 'tasks'"),
-    "DEFAULT_RETRY": (_natural, "a whole number, 0 or more"),
+    "DEFAULT_RETRY": (
+        lambda value: _natural(value) and value < 2**31,
+        "a whole number, 0 or more, of at most 32 bits",
+    ),
     "DEFAULT_TIMEOUT": (_positive_or_none, "a number of seconds above 0, or None"),
     "DEFAULT_PRIORITY": (
-        lambda value: isinstance(value, int) and abs(value) < 2**31,
+        lambda value: type(value) is int and abs(value) < 2**31,
         "a whole number of at most 32 bits",
     ),
     "RESULT_TTL": (
-        lambda value: value is None or (_is_number(value) and value >= 0),
+        lambda value: value is None or (_is_number(value) and 0 <= value <= _LONGEST),
         "a number of seconds, 0 or more, or None",
     ),
     "LOCK_GRACE_SECONDS": (_positive, "a number of seconds above 0"),
     "HEARTBEAT_SECONDS": (_positive_or_none, "a number of seconds above 0, or None"),
     "STOP_TIMEOUT_SECONDS": (
-        lambda value: _is_number(value) and 0 <= value < float("inf"),
+        lambda value: _is_number(value) and 0 <= value <= _LONGEST,
         "a number of seconds, 0 or more",
     ),
     "POLL_SECONDS": (_positive, "a number of seconds above 0"),

@@ -87,6 +87,8 @@ def build_jobs(
         if found is not None:
             found.check_call(args, kwargs)
         own = _row_fields(rows[number]) if rows else {}
+        if "delay_ms" in own and "run_at" in shared:
+            raise InvalidOptionError("delay and run_at are both given; allowed is one of them")
         payload = encode_call(args, kwargs, limit_bytes=limit)
         jobs.append(NewJob(id=key, payload=payload, **{**shared, **own}))
     return jobs
@@ -119,9 +121,7 @@ def _fields(
     return {
         "task_name": check.check_name("task", name, longest=200),
         "queue": check.check_name("queue", choose["queue"], longest=100),
-        "priority": check.check_whole(
-            "priority", choose["priority"], least=-(2**31) + 1, most=2**31 - 1
-        ),
+        "priority": check.check_priority("priority", choose["priority"]),
         "max_retries": check.check_whole(
             "max_retries", choose["max_retries"], least=0, most=2**31 - 1
         ),

@@ -9,12 +9,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.utils import timezone
 
 from flexiq_django.core.lanes import SEPARATOR
 from flexiq_django.exceptions import DependencyError, InvalidOptionError
 
 _LONGEST_MS = 100 * 365 * 86_400_000  # a hundred years
+#: Years that every database stores, in whichever zone its session is.
+_FIRST_YEAR, _LAST_YEAR = 1970, 9998
 
 
 def check_name(option: str, value: Any, *, longest: int) -> str:
@@ -60,27 +63,37 @@ def check_whole(option: str, value: object, *, least: int, most: int) -> int:
     return value
 
 
+def check_priority(option: str, value: Any) -> int | None:
+    """A priority whose negative is a whole number of 32 bits too; ``None`` stays ``None``."""
+    if value is None:
+        return None
+    return check_whole(option, value, least=-(2**31) + 1, most=2**31 - 1)
+
+
 def check_seconds(option: str, value: Any, *, above_zero: bool = False) -> int | None:
     """A number of seconds as whole milliseconds; ``None`` stays ``None``."""
     if value is None:
         return None
     bound = "above 0" if above_zero else "0 or more"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (above_zero and value == 0):
+    if not number or not 0 <= value < math.inf or (above_zero and value == 0):
         raise InvalidOptionError(f"{option} is {value!r}; allowed is a number of seconds, {bound}")
+    if value * 1000 > _LONGEST_MS:
+        raise InvalidOptionError(f"{option} is too long; the longest is 100 years")
     milliseconds: int = math.ceil(value * 1000)
-    if milliseconds > _LONGEST_MS:
-        raise InvalidOptionError(f"{option} is {value!r} seconds; the longest is 100 years")
     return milliseconds
 
 
 def check_number(option: str, value: object) -> float:
-    """A number of seconds of either sign. Raises ``TypeError``, and for NaN a ``ValueError``."""
+    """A number of seconds of either sign. Raises ``TypeError``, and for NaN a ``ValueError``.
+
+    What is more than a trillion comes back as that: it is for ever, and no float may overflow.
+    """
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{option} is {value!r}; it must be a number of seconds")
-    if math.isnan(value):
+    if value != value:
         raise InvalidOptionError(f"{option} is NaN; it must be a number of seconds")
-    return float(value)
+    return float(max(-1e12, min(1e12, value)))
 
 
 def check_moment(option: str, value: Any) -> datetime | None:
@@ -89,13 +102,12 @@ def check_moment(option: str, value: Any) -> datetime | None:
         return None
     if not isinstance(value, datetime):
         raise InvalidOptionError(f"{option} is {value!r}; it must be a datetime")
-    if timezone.is_naive(value):
-        from django.conf import settings
-
-        if settings.USE_TZ:
-            raise InvalidOptionError(f"{option} is {value!r}; it must have a time zone")
-        return timezone.make_aware(value, timezone.get_default_timezone())
-    return value
+    if not timezone.is_naive(value):
+        return value
+    if settings.USE_TZ:
+        raise InvalidOptionError(f"{option} is {value!r}; it must have a time zone")
+    aware: datetime = timezone.make_aware(value, timezone.get_default_timezone())
+    return aware
 
 
 def check_parents(depends_on: Any) -> tuple[UUID, ...]:

@@ -52,6 +52,7 @@ class Queue(Inspection, Operations):
         if default_retry is not None:
             check.check_whole("default_retry", default_retry, least=0, most=2**31 - 1)
         check.check_seconds("default_timeout", default_timeout, above_zero=True)
+        check.check_priority("default_priority", default_priority)
         check.check_seconds("result_ttl", result_ttl)
         self._namespace = namespace
         self._using = using
@@ -273,16 +274,17 @@ def _task_options(
     policy = RetryPolicy(
         max_retries=given.get("max_retries") or 0,
         backoff=given.pop("retry_backoff", 1.0),
-        delays=tuple(given.pop("retry_delays", None) or ()),
+        delays=given.pop("retry_delays", None) or (),
         max_delay=given.pop("max_retry_delay", 300.0),
         jitter=given.pop("jitter", True),
-        retry_on=tuple(given.pop("retry_on", None) or ()),
-        dont_retry_on=tuple(given.pop("dont_retry_on", None) or ()),
+        retry_on=given.pop("retry_on", None) or (),
+        dont_retry_on=given.pop("dont_retry_on", None) or (),
     )
     known = TaskOptions.__dataclass_fields__
     unknown = sorted(set(given) - set(known) | ({"retry"} & set(given)))
     if unknown:
         raise TypeError(f"task {name}: unknown option {', '.join(unknown)}")
+    check.check_priority("priority", given.get("priority"))
     check.check_seconds("timeout", given.get("timeout"), above_zero=True)
     check.check_seconds("soft_timeout", given.get("soft_timeout"), above_zero=True)
     check.check_seconds("result_ttl", given.get("result_ttl"))

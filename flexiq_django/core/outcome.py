@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from flexiq_django.core.records import ClaimedJob, Settlement
-from flexiq_django.core.retry import RetryPolicy, wait_before_retry
+from flexiq_django.core.retry import MAX_WAIT_SECONDS, RetryPolicy, wait_before_retry
 from flexiq_django.core.status import JobStatus
 
 EXPIRED = "expired before execution"
@@ -66,7 +66,9 @@ def decide(
     wait = outcome.retry_after
     if wait is None:
         wait = wait_before_retry(policy, job.retry_count, random=draw)
-    return _settlement(outcome, JobStatus.PENDING, wait_ms=max(0, round(wait * 1000)))
+    # What a task asks for is not checked before; a time no database can store helps nobody.
+    wait = min(max(0.0, wait), MAX_WAIT_SECONDS)
+    return _settlement(outcome, JobStatus.PENDING, wait_ms=round(wait * 1000))
 
 
 def _settlement(outcome: Outcome, status: JobStatus, *, wait_ms: int = 0) -> Settlement:

@@ -20,6 +20,10 @@ logger = logging.getLogger(__name__)
 _AFTER_ERROR = 5.0
 
 
+class Interrupted(Exception):  # noqa: N818 - control flow
+    """The process is stopping: what a chore waits for is given up."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Chore:
     """A thing to do now and then. ``run`` returns the seconds it may rest.
@@ -71,27 +75,41 @@ class ChoreLoop:
                     for chore in self._chores:
                         if chore.is_nudged:
                             chore.due = 0.0
+        except Interrupted:
+            logger.info("the chores end")
         finally:
             self._end()
 
     def _end(self) -> None:
         try:
             self._leader.resign()
-        except Exception:  # the role then passes on when its lease runs out
-            logger.warning("could not resign as leader", exc_info=True)
+        except Exception as error:  # the role then passes on when its lease runs out
+            logger.warning("could not resign as leader: %s", error)
         self._on_end()
 
     def tick(self, now: float) -> float:
         """Run every chore that is due at ``now`` (monotonic seconds); the seconds to rest."""
-        is_leader = self._leader.hold(now)
+        is_leader = self._is_leader(now)
         for chore in self._chores:
             if self._stop or chore.due > now or (chore.by_leader and not is_leader):
                 continue
             try:
                 rest = chore.run()
+            except Interrupted:
+                raise
             except Exception:
                 logger.exception("chore %s failed; next try in %s s", chore.name, _AFTER_ERROR)
                 rest = _AFTER_ERROR
             chore.due = time.monotonic() + rest
         mine = [chore.due for chore in self._chores if is_leader or not chore.by_leader]
         return max(0.0, min([self._leader.due, *mine]) - time.monotonic())
+
+    def _is_leader(self, now: float) -> bool:
+        try:
+            return self._leader.hold(now)
+        except Interrupted:
+            raise
+        except Exception:
+            logger.exception("the election failed; next try in %s s", _AFTER_ERROR)
+            self._leader.due = now + _AFTER_ERROR
+            return False

@@ -15,6 +15,7 @@ from django.db import Error as DjangoDatabaseError
 from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from flexiq_django.scheduler.loop import Interrupted
 from flexiq_django.store import link
 from flexiq_django.store.scope import Scope
 
@@ -32,7 +33,7 @@ _LONGEST_CONFLICT_PAUSE = 0.003
 _one_writer = threading.Lock()
 
 
-class GaveUp(Exception):  # noqa: N818 - control flow inside the worker
+class GaveUp(Interrupted):
     """The database stayed away and the worker has no time left to wait for it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,12 +19,7 @@ from flexiq_django.worker.attempt import Runner, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.chores import build_chores
-from flexiq_django.worker.connections import (
-    GaveUp,
-    Keeper,
-    clean_after_job,
-    clean_before_job,
-)
+from flexiq_django.worker.connections import GaveUp, Keeper, clean_after_job, clean_before_job
 from flexiq_django.worker.executors.threads import ThreadExecutor
 from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop, announce_started
@@ -45,7 +41,7 @@ class WorkerProcess:
         self.options = options
         self.worker_id = identity.new_worker_id()
         self._stops = 0
-        self._last_call: float | None = None
+        self._drain_until = self._last_call = math.inf
         scope = options.scope
         self._catalogue = Catalogue(scope)
         self._keeper = Keeper(scope, self._must_give_up)
@@ -140,9 +136,18 @@ class WorkerProcess:
     def request_stop(self) -> None:
         """Drain; a second call leaves at once. Safe in a signal handler."""
         self._stops += 1
-        if self._stops > 1:
+        if self._stops == 1:
+            self._limit_drain()
+        else:
             self._last_call = time.monotonic() + LAST_WRITES
         self._waker.wake()
+
+    def _limit_drain(self) -> float:
+        """Until when running jobs may finish. Also limits the patience with a lost database."""
+        if self._drain_until == math.inf:
+            self._drain_until = time.monotonic() + self.options.stop_timeout
+            self._last_call = self._drain_until + 10.0
+        return self._drain_until
 
     def _work(self) -> None:
         limit = self.options.max_jobs
@@ -165,7 +170,7 @@ class WorkerProcess:
     def _drain(self) -> int:
         options = self.options
         logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(self._holdings))
-        deadline = time.monotonic() + options.stop_timeout
+        deadline = self._limit_drain()
         self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
         while self._executor.running and self._stops < 2 and time.monotonic() < deadline:
             self._waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
@@ -174,7 +179,6 @@ class WorkerProcess:
         stragglers = [each for each in self._holdings.attempts() if each.end()]
         for attempt in stragglers:
             self._interrupt(attempt)
-        self._last_call = time.monotonic() + LAST_WRITES if self._stops > 1 else deadline + 10.0
         settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
         self._chores.stop(LAST_WRITES)
         self._heartbeat.stop(LAST_WRITES)
@@ -186,7 +190,7 @@ class WorkerProcess:
         logger.info("worker %s stopped; %s jobs interrupted", self.worker_id, len(stragglers))
         self._keeper.close()
         self._waker.close()
-        return 0 if settled and not stragglers else 1
+        return 0 if settled and not self._settler.pending and not stragglers else 1
 
     def _attempt_call(self, action: Callable[[], Any]) -> None:
         try:
@@ -211,7 +215,7 @@ class WorkerProcess:
         )
 
     def _must_give_up(self) -> bool:
-        return self._last_call is not None and time.monotonic() > self._last_call
+        return time.monotonic() > self._last_call
 
     # --- one job ----------------------------------------------------------------------------------
 

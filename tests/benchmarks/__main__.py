@@ -184,7 +184,7 @@ def _command() -> str:
     words = []
     hide = False
     for word in sys.argv[1:]:
-        words.append("..." if hide else word)
+        words.append("..." if hide or word.startswith("/") else word)
         hide = word in ("--database-url", "--peers-venv")
     return shlex.join(["python", "-m", "tests.benchmarks", *words]).replace("'...'", "...")
 

@@ -5,6 +5,7 @@ execution of a prepared one is a message that says so.
 """
 
 import contextlib
+import re
 import select
 import socket
 import struct
@@ -15,6 +16,7 @@ from typing import Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 _PROTOCOL_3 = 3 << 16
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
 
 
 class CountingProxy:
@@ -120,5 +122,6 @@ class _MessageReader:
 
 
 def _beginning(text: bytes) -> str:
-    words = " ".join(text.rstrip(b"\0").decode(errors="replace").split())
+    plain = _LITERAL.sub("?", text.rstrip(b"\0").decode(errors="replace"))
+    words = " ".join(plain.split())
     return words if len(words) <= 70 else f"{words[:69]}…"

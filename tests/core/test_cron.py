@@ -182,7 +182,7 @@ def expected_runs(
 
 
 @given(change=st.sampled_from(CHANGES), hours=HOURS, minute=MINUTES)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 def test_runs_around_a_change_follow_the_rules(
     change: tuple[str, datetime], hours: tuple[str, Any], minute: tuple[str, Any]
 ) -> None:

@@ -1,6 +1,7 @@
 """A door in the file system: a job's body waits at it until the test opens it.
 
-Unlike a row it also works while the database is down, and inside a transaction that holds every lock.
+Unlike a row it also works while the database is down, and inside a transaction that holds every
+lock.
 """
 
 from pathlib import Path

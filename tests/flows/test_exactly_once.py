@@ -1,5 +1,6 @@
 """Many jobs over many processes: each once, and each at least once when processes are killed."""
 
+import contextlib
 import os
 import random
 import signal
@@ -81,7 +82,5 @@ def test_no_job_is_lost_or_runs_twice_at_a_time_in_a_storm(workers: Workers, kil
 
 
 def _thaw(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
-    except ProcessLookupError:
-        pass

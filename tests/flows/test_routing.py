@@ -122,10 +122,10 @@ def test_the_deployment_setting_pins_what_is_enqueued_there(workers: Workers) ->
     assert job_row(inner_id).deployment_id == "gpu-pool"
 
 
-def test_any_worker_reaps_a_job_of_a_deployment_that_is_gone(
-    workers: Workers, gate: Gate
-) -> None:
-    lost = workers.start("--deployment-id", "gpu-pool", LOCK_GRACE_SECONDS=2, STOP_TIMEOUT_SECONDS=1)
+def test_any_worker_reaps_a_job_of_a_deployment_that_is_gone(workers: Workers, gate: Gate) -> None:
+    lost = workers.start(
+        "--deployment-id", "gpu-pool", LOCK_GRACE_SECONDS=2, STOP_TIMEOUT_SECONDS=1
+    )
     job = tasks.hold.apply_async((str(gate),), deployment_id="gpu-pool")
     gate.wait_until_reached()
     lost.kill()

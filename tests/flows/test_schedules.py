@@ -19,9 +19,7 @@ TICKING = {"FLEXIQ_TEST_TICKING": "1"}
 
 
 def start_fleet(workers: Workers, count: int) -> list[WorkerProcess]:
-    fleet = [
-        workers.launch("--concurrency", "2", environment=TICKING) for _ in range(count)
-    ]
+    fleet = [workers.launch("--concurrency", "2", environment=TICKING) for _ in range(count)]
     for worker in fleet:
         worker.wait_for_log(r"worker \S+ started", 60)
     return fleet
@@ -56,9 +54,7 @@ def test_five_workers_fire_every_second_once(workers: Workers) -> None:
 def test_a_leader_that_stops_hands_over_without_a_gap_or_a_double(workers: Workers) -> None:
     first, second = start_fleet(workers, 2)
     wait_until(lambda: len(occurrences()) >= 3, 20)
-    leader, other = (
-        (first, second) if "leadership taken" in first.log else (second, first)
-    )
+    leader, other = (first, second) if "leadership taken" in first.log else (second, first)
 
     assert leader.terminate() == 0
     other.wait_for_log("leadership taken", 15)
@@ -74,9 +70,7 @@ def test_a_leader_that_stops_hands_over_without_a_gap_or_a_double(workers: Worke
 def test_a_leader_that_is_killed_is_replaced(workers: Workers) -> None:
     first, second = start_fleet(workers, 2)
     wait_until(lambda: len(occurrences()) >= 2, 20)
-    leader, other = (
-        (first, second) if "leadership taken" in first.log else (second, first)
-    )
+    leader, other = (first, second) if "leadership taken" in first.log else (second, first)
 
     leader.send_signal(signal.SIGKILL)
     other.wait_for_log("leadership taken", 30)

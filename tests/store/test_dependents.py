@@ -217,7 +217,8 @@ def test_two_parents_that_end_at_once_on_two_connections(
         parents = [running(), running()]
         child = child_of(*(job.id for job in parents))
         ends = [
-            settlement(job, status) for job, status in zip(parents, statuses_of_parents, strict=True)
+            settlement(job, status)
+            for job, status in zip(parents, statuses_of_parents, strict=True)
         ]
 
         run_in_threads([lambda end=end: settle.settle(at(), [end]) for end in ends])

@@ -13,7 +13,6 @@ from tests.store.acting import claim_one, enqueue_one, settlement, stored
 pytestmark = pytest.mark.django_db
 
 
-
 def test_a_taken_key_answers_with_its_holder() -> None:
     first = NewJobFactory(unique_key="k", queue="a", task_name="one")
     second = NewJobFactory(unique_key="k", queue="b", task_name="two", priority=9)

@@ -1,5 +1,7 @@
 """insert_jobs joins the caller's transaction: the job exists exactly when their data does."""
 
+from collections.abc import Callable
+
 import pytest
 from django.db import connections, transaction
 
@@ -10,6 +12,14 @@ from tests.store.acting import claim, enqueue, enqueue_one
 from tests.testapp.models import Mark
 
 
+def failing(*actions: Callable[[], object]) -> None:
+    """A caller's transaction that does these things and then fails."""
+    with transaction.atomic():
+        for act in actions:
+            act()
+        raise RollBack
+
+
 class RollBack(Exception):  # noqa: N818 - what a caller may raise
     """The caller changed its mind."""
 
@@ -17,10 +27,8 @@ class RollBack(Exception):  # noqa: N818 - what a caller may raise
 @pytest.mark.django_db
 @pytest.mark.parametrize("fields", [{}, {"unique_key": "k"}])
 def test_a_rollback_takes_the_job_with_it(fields: dict[str, str]) -> None:
-    with pytest.raises(RollBack), transaction.atomic():
-        Mark.objects.create(key="caller")
-        enqueue(3, **fields)
-        raise RollBack
+    with pytest.raises(RollBack):
+        failing(lambda: Mark.objects.create(key="caller"), lambda: enqueue(3, **fields))
 
     assert Job.objects.count() == Mark.objects.count() == 0
 
@@ -29,10 +37,8 @@ def test_a_rollback_takes_the_job_with_it(fields: dict[str, str]) -> None:
 def test_a_savepoint_takes_only_its_own_jobs() -> None:
     with transaction.atomic():
         kept = enqueue_one()
-        with pytest.raises(RollBack), transaction.atomic():
-            enqueue_one()
-            enqueue_one(unique_key="k")
-            raise RollBack
+        with pytest.raises(RollBack):
+            failing(enqueue_one, lambda: enqueue_one(unique_key="k"))
         also_kept = enqueue_one(unique_key="k")
 
     assert set(Job.objects.values_list("id", flat=True)) == {kept, also_kept}
@@ -41,9 +47,8 @@ def test_a_savepoint_takes_only_its_own_jobs() -> None:
 @pytest.mark.django_db
 def test_a_rollback_takes_the_edges_too() -> None:
     parent = JobFactory()
-    with pytest.raises(RollBack), transaction.atomic():
-        enqueue_one(parents=(parent.id,))
-        raise RollBack
+    with pytest.raises(RollBack):
+        failing(lambda: enqueue_one(parents=(parent.id,)))
 
     assert JobDependency.objects.count() == 0
     assert Job.objects.count() == 1

@@ -93,10 +93,12 @@ def test_the_archive_is_listed_by_its_end() -> None:
 
 
 def test_counts_by_queue_and_in_all() -> None:
-    for state in ({}, {"scheduled": True}, {"waiting": True}, {"waiting": True, "status": "paused"},
-                  {"running": True}, {"ended": True}, {"ended": True, "status": "dead"},
-                  {"ended": True, "status": "cancelled"}, {"ended": True, "status": "failed"}):  # fmt: skip
-        JobFactory(**state)
+    for state in ("scheduled", "waiting", "running", "ended"):
+        JobFactory(**{state: True})
+    for status in ("dead", "cancelled", "failed"):
+        JobFactory(ended=True, status=status)
+    JobFactory(waiting=True, status="paused")
+    JobFactory()
     JobFactory(queue="mail")
     JobFactory(namespace="other")
     ArchivedJobFactory()

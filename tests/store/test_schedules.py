@@ -118,9 +118,9 @@ def test_workers_that_declare_at_once_agree() -> None:
 
 
 def names_due(scope: Scope, **options: int) -> tuple[list[str], float | None]:
-    rows, now, wait = due(scope, **options)
-    assert now == (scope.now if rows or wait else now)
-    return [each.name for each in rows], wait
+    ready, wait = due(scope, **options)
+    assert {now for _, now in ready} <= {scope.now}
+    return [each.name for each, _ in ready], wait
 
 
 def test_due_are_those_whose_time_has_come_in_order() -> None:
@@ -147,7 +147,7 @@ def test_disabled_forgotten_and_foreign_ones_are_not_due() -> None:
 def test_a_row_comes_with_all_that_firing_needs() -> None:
     declare(at(), NIGHTLY, NOW)
 
-    ((found,), now, _) = due(at(1))
+    ((found, now),), _ = due(at(1))
 
     assert now == later(1)
     assert found._replace(id=0) == ScheduleRow(
@@ -160,7 +160,7 @@ def test_a_row_comes_with_all_that_firing_needs() -> None:
 
 
 def due_row() -> ScheduleRow:
-    ((found,), _, _) = due(at())
+    ((found, _),), _ = due(at())
     return found
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
+from flexiq_django.core.records import Settlement
 from flexiq_django.exceptions import LeaseLost
 from flexiq_django.models import DeadLetter, Job, JobError, TaskMetric
 from flexiq_django.store import lease, operate
@@ -157,13 +158,21 @@ def test_the_same_batch_on_two_connections_counts_once() -> None:
 # --- a body that commits together with its completion ---------------------------------------------
 
 
+def run_together(ends: Settlement | None = None, failure: Exception | None = None) -> None:
+    """A body that writes something, and then completes its job, or fails, or both."""
+    with together(at()) as complete:
+        Mark.objects.create(key="body")
+        if ends is not None:
+            complete(ends)
+        if failure is not None:
+            raise failure
+
+
 @pytest.mark.django_db(transaction=True)
 def test_body_and_completion_commit_together() -> None:
     job = running()
 
-    with together(at()) as complete:
-        Mark.objects.create(key="body")
-        complete(settlement(job, result="1"))
+    run_together(settlement(job, result="1"))
 
     assert Mark.objects.count() == 1
     assert stored(job.id).status == "complete"
@@ -174,9 +183,8 @@ def test_body_and_completion_commit_together() -> None:
 def test_a_lost_lease_takes_back_what_the_body_wrote() -> None:
     job = running()
 
-    with pytest.raises(LeaseLost), together(at()) as complete:
-        Mark.objects.create(key="body")
-        complete(settlement(job._replace(token=job.token ^ 1)))
+    with pytest.raises(LeaseLost):
+        run_together(settlement(job._replace(token=job.token ^ 1)))
 
     assert Mark.objects.count() == 0
     assert stored(job.id).status == "running"
@@ -186,9 +194,8 @@ def test_a_lost_lease_takes_back_what_the_body_wrote() -> None:
 def test_a_failing_body_leaves_the_job_to_be_settled_otherwise() -> None:
     job = running()
 
-    with pytest.raises(ValueError, match="bad"), together(at()):
-        Mark.objects.create(key="body")
-        raise ValueError("bad")
+    with pytest.raises(ValueError, match="bad"):
+        run_together(failure=ValueError("bad"))
 
     assert Mark.objects.count() == 0
     assert settle(at(), [settlement(job, "dead", error="bad")]).settled == {job.id}
@@ -199,9 +206,8 @@ def test_children_of_a_completion_that_is_rolled_back_still_wait() -> None:
     job = running()
     child = enqueue_one(parents=(job.id,))
 
-    with pytest.raises(RuntimeError, match="after"), together(at()) as complete:
-        complete(settlement(job))
-        raise RuntimeError("after")
+    with pytest.raises(RuntimeError, match="after"):
+        run_together(settlement(job), RuntimeError("after"))
 
     assert stored(child).ready_lane is None
     assert stored(job.id).status == "running"

@@ -31,7 +31,12 @@ def test_a_worker_that_starts_is_alive() -> None:
 
     (found,) = workers.live(at(59.999))
 
-    assert (found.id, found.namespace, found.hostname, found.pid) == ("host-1", "default", "host", 42)
+    assert (found.id, found.namespace, found.hostname, found.pid) == (
+        "host-1",
+        "default",
+        "host",
+        42,
+    )
     assert (found.queues, found.concurrency) == (("a", "b"), 8)
     assert (found.config, found.deployment_id) == ({"lock_grace_seconds": 60}, None)
     assert (found.state, found.clock_skew_ms, found.version) == ("running", 0, "1.0")

@@ -1,4 +1,7 @@
-"""MariaDB and MySQL: SKIP LOCKED, but neither UPDATE ... RETURNING nor partial indexes."""
+"""MariaDB and MySQL: SKIP LOCKED, but neither UPDATE ... RETURNING nor partial indexes.
+
+``rank`` is quoted because MySQL 8 reserves the word.
+"""
 
 from __future__ import annotations
 
@@ -155,10 +158,10 @@ class MySQL(Database):
             rows = self.fetch(
                 f"""
                 SELECT {CLAIMED_COLUMNS}, (expires_at IS NOT NULL AND expires_at <= {{now}}),
-                       rank, scheduled_at
+                       `rank`, scheduled_at
                 FROM {JOBS}
                 WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND {_NOT_PAUSED}
-                ORDER BY rank, scheduled_at, id LIMIT %(limit)s
+                ORDER BY `rank`, scheduled_at, id LIMIT %(limit)s
                 FOR UPDATE SKIP LOCKED
                 """,  # noqa: S608 - names are our own
                 {**params, "lane": lane, "limit": limit},
@@ -179,14 +182,14 @@ class MySQL(Database):
     def heads(self, lanes: Sequence[str], limit: int) -> list[str]:
         named = {f"lane{number}": lane for number, lane in enumerate(lanes)}
         arms = " UNION ALL ".join(
-            f"(SELECT ready_lane, rank, scheduled_at, id FROM {JOBS}"  # noqa: S608
+            f"(SELECT ready_lane, `rank`, scheduled_at, id FROM {JOBS}"  # noqa: S608
             f" WHERE namespace = %(namespace)s AND ready_lane = %({name})s"
-            " ORDER BY rank, scheduled_at, id LIMIT %(limit)s)"
+            " ORDER BY `rank`, scheduled_at, id LIMIT %(limit)s)"
             for name in named
         )
         rows = self.fetch(
             f"SELECT ready_lane FROM ({arms}) AS head"  # noqa: S608
-            " ORDER BY rank, scheduled_at, id LIMIT %(limit)s",
+            " ORDER BY `rank`, scheduled_at, id LIMIT %(limit)s",
             {**named, "limit": limit},
         )
         return [name for (name,) in rows]

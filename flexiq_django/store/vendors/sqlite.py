@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, IntegrityError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from flexiq_django.models.fields import to_naive_text
@@ -158,7 +158,9 @@ class SQLite(ReturningMixin, Database):
 
     @classmethod
     def trouble(cls, error: BaseException) -> Trouble | None:
-        if isinstance(error, OperationalError | InterfaceError | DatabaseError):
+        if isinstance(error, IntegrityError):  # its text quotes names, which may hold these words
+            return None
+        if isinstance(error, InterfaceError | DatabaseError):
             text = str(error)
             if "locked" in text or "busy" in text:
                 return "conflict"
