@@ -102,10 +102,14 @@ def check_moment(option: str, value: Any) -> datetime | None:
         return None
     if not isinstance(value, datetime):
         raise InvalidOptionError(f"{option} is {value!r}; it must be a datetime")
+    if timezone.is_naive(value) and settings.USE_TZ:
+        raise InvalidOptionError(f"{option} is {value!r}; it must have a time zone")
+    if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
+        raise InvalidOptionError(
+            f"{option} is {value!r}; allowed are the years {_FIRST_YEAR} to {_LAST_YEAR}"
+        )
     if not timezone.is_naive(value):
         return value
-    if settings.USE_TZ:
-        raise InvalidOptionError(f"{option} is {value!r}; it must have a time zone")
     aware: datetime = timezone.make_aware(value, timezone.get_default_timezone())
     return aware
 

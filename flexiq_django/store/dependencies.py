@@ -17,7 +17,6 @@ from flexiq_django.models import ArchivedJob, Job, JobDependency
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
-from flexiq_django.store.vendors.batches import json_batches
 
 EDGES = JobDependency._meta.db_table
 
@@ -201,34 +200,33 @@ def _chunks(ids: Sequence[UUID], size: int = 500) -> Iterable[Sequence[UUID]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def _ids(database: Database, ids: Iterable[UUID]) -> list[dict[str, Any]]:
-    return [{"id": database.id_text(key)} for key in sorted(ids)]
-
-
 def _open_edges(database: Database, parents: Iterable[UUID]) -> list[tuple[UUID, UUID, bool]]:
-    sql = (
-        "SELECT e.job_id, e.parent_id, e.allow_failure"  # noqa: S608 - names are our own
-        f" FROM {database.rows_from_json('batch', {'id': 'id'})}"
-        f" JOIN {EDGES} AS e ON e.parent_id = b.id WHERE e.is_open = {database.true}"
-    )
-    return [
-        (database.read_id(child), database.read_id(parent), bool(allow))
-        for batch in json_batches(_ids(database, parents))
-        for child, parent, allow in database.fetch(sql, {"batch": batch})
-    ]
+    edges: list[tuple[UUID, UUID, bool]] = []
+    for chunk in _chunks(list(parents)):
+        condition, params = database.among("parent_id", chunk)
+        rows = database.fetch(
+            "SELECT job_id, parent_id, allow_failure"  # noqa: S608 - names are our own
+            f" FROM {EDGES} WHERE {condition} AND is_open = {database.true}",
+            params,
+        )
+        edges += [
+            (database.read_id(child), database.read_id(parent), bool(allow))
+            for child, parent, allow in rows
+        ]
+    return edges
 
 
 def _with_open_edges(database: Database, children: Sequence[UUID]) -> set[UUID]:
-    sql = (
-        "SELECT DISTINCT e.job_id"  # noqa: S608
-        f" FROM {database.rows_from_json('batch', {'id': 'id'})}"
-        f" JOIN {EDGES} AS e ON e.job_id = b.id WHERE e.is_open = {database.true}"
-    )
-    return {
-        database.read_id(key)
-        for batch in json_batches(_ids(database, children))
-        for (key,) in database.fetch(sql, {"batch": batch})
-    }
+    blocked: set[UUID] = set()
+    for chunk in _chunks(children):
+        condition, params = database.among("job_id", chunk)
+        rows = database.fetch(
+            f"SELECT DISTINCT job_id FROM {EDGES}"  # noqa: S608
+            f" WHERE {condition} AND is_open = {database.true}",
+            params,
+        )
+        blocked.update(database.read_id(key) for (key,) in rows)
+    return blocked
 
 
 def _close_edges(database: Database, parents: Iterable[UUID]) -> None:

@@ -18,8 +18,9 @@ from flexiq_django.worker.waking import Waker
 
 logger = logging.getLogger(__name__)
 
-#: First pause after work was found, in seconds; each empty look doubles it.
-SHORTEST_PAUSE = 0.01
+#: First pause after work was found, in seconds, a little longer than a producer may hold a
+#: notification back; each empty look makes it longer.
+SHORTEST_PAUSE = 0.015
 #: Seconds after which the lanes are looked up anew even though claims still find work.
 LANES_SECONDS = 1.0
 #: Unstarted jobs held longer than this, in seconds, go back to where others can take them.
@@ -73,18 +74,20 @@ class ClaimLoop:
         if room == 0:
             self._waker.wait(1.0)
             return True
+        was_woken = self._is_woken
         jobs = self._claim(room)
+        self._is_woken = False
         if jobs:
             self._pause = SHORTEST_PAUSE
             if len(jobs) == room:
                 return True
         else:
-            if self._is_woken:
+            if was_woken:
                 self._on_empty()
             if self._options.burst:
                 return False
         self._is_woken = self._waker.wait(self._pause)
-        self._pause = min(self._pause * 2, self._waker.longest_pause)
+        self._pause = min(self._pause * self._waker.growth, self._waker.longest_pause)
         return True
 
     def woken(self) -> None:
@@ -116,14 +119,15 @@ class ClaimLoop:
         return max(0, room if limit is None else min(room, limit - self.claimed))
 
     def _claim(self, limit: int) -> list[ClaimedJob]:
-        fresh = time.monotonic() - self._lanes_at < LANES_SECONDS
-        jobs = self._take(limit) if self._lanes and fresh else []
+        """Take from the lanes known last; look for lanes when that gave nothing, or is old news."""
+        is_fresh = time.monotonic() - self._lanes_at < LANES_SECONDS
+        tried = self._lanes if is_fresh or self._is_woken else []
+        jobs = self._take(tried, limit) if tried else []
         if not jobs:
-            before, was_fresh = self._lanes, fresh
-            self._discover()
-            # Known lanes that were just found empty need no second look.
-            if self._lanes and not (was_fresh and self._lanes == before):
-                jobs = self._take(limit)
+            found = self._discover()
+            # Lanes that were just found empty need no second look: others were faster.
+            if found and found != tried:
+                jobs = self._take(found, limit)
         if jobs:
             self.claimed += len(jobs)
             self._holdings.add(jobs)
@@ -131,8 +135,8 @@ class ClaimLoop:
             self._executor.submit(jobs)
         return jobs
 
-    def _discover(self) -> None:
-        self._lanes = self._keeper.call(
+    def _discover(self) -> list[str]:
+        found = self._keeper.call(
             lambda: claim.discover_lanes(
                 self._scope,
                 queues=self._options.queues,
@@ -140,12 +144,15 @@ class ClaimLoop:
             )
         )
         self._lanes_at = time.monotonic()
+        if found:  # else remember where work was last: it will come back there
+            self._lanes = found
+        return found
 
-    def _take(self, limit: int) -> list[ClaimedJob]:
+    def _take(self, lanes: list[str], limit: int) -> list[ClaimedJob]:
         return self._keeper.call(
             lambda: claim.claim(
                 self._scope,
-                lanes=self._lanes,
+                lanes=lanes,
                 limit=limit,
                 worker_id=self._worker_id,
                 lease_ms=self._options.lease_ms,

@@ -22,8 +22,10 @@ class Waker:
     """Waits for work, and can be woken from any thread and from a signal handler.
 
     This one knows no other sign of work than a call of ``wake``: the worker has to look by itself
-    every ``longest_pause`` seconds.
+    every ``longest_pause`` seconds, after pauses that grow by ``growth`` each time.
     """
+
+    growth = 2.0
 
     def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
         self._scope = scope
@@ -70,6 +72,8 @@ class Waker:
 class ListeningWaker(Waker):
     """PostgreSQL: the claiming connection listens itself, so a notification is one hop away."""
 
+    growth = 8.0  # a second look is for what the first notification may have hidden
+
     def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
         super().__init__(scope, keeper, poll_seconds=poll_seconds)
         self.longest_pause = max(poll_seconds, _NOTIFIED_PAUSE)
@@ -83,6 +87,8 @@ class ListeningWaker(Waker):
 
 class DataVersionWaker(Waker):
     """SQLite: a pragma that costs microseconds tells that somebody has committed to the file."""
+
+    growth = 8.0
 
     def __init__(self, scope: Scope, keeper: Keeper, *, poll_seconds: float) -> None:
         super().__init__(scope, keeper, poll_seconds=poll_seconds)

@@ -78,6 +78,10 @@ class Database(Link):
         """
 
     @abstractmethod
+    def among(self, column: str, ids: Iterable[UUID]) -> tuple[str, dict[str, Any]]:
+        """SQL that says ``column`` is one of these ids, and its parameters. For a few hundred."""
+
+    @abstractmethod
     def update_joined(
         self,
         table: str,

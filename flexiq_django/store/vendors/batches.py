@@ -14,9 +14,15 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def json_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """JSON arrays of ``rows``, each short enough for one statement; none for no rows."""
+    listed = list(rows)
+    whole = _encode(listed) if listed else ""
+    if len(whole) <= MAX_CHARS:  # nearly always, and one call of the encoder is much cheaper
+        if listed:
+            yield whole
+        return
     chunk: list[str] = []
     size = 0
-    for row in rows:
+    for row in listed:
         text = _encode(row)
         if chunk and size + len(text) > MAX_CHARS:
             yield f"[{','.join(chunk)}]"

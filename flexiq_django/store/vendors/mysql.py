@@ -67,6 +67,9 @@ class MySQL(Database):
         )
         return f"JSON_TABLE(%({parameter})s, '$[*]' COLUMNS ({spec})) AS b"
 
+    def among(self, column: str, ids: Iterable[UUID]) -> tuple[str, dict[str, Any]]:
+        return f"{column} IN %(ids)s", {"ids": tuple(self.id_text(key) for key in ids)}
+
     def update_joined(
         self,
         table: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -52,6 +52,9 @@ class PostgreSQL(ReturningMixin, Database):
         spec = ", ".join(f"{name} {self.types[kind]}" for name, kind in columns.items())
         return f"json_to_recordset(%({parameter})s::json) AS b({spec})"
 
+    def among(self, column: str, ids: Iterable[UUID]) -> tuple[str, dict[str, Any]]:
+        return f"{column} = ANY(%(ids)s::uuid[])", {"ids": f"{{{','.join(map(str, ids))}}}"}
+
     def update_and_record(
         self,
         table: str,
@@ -65,8 +68,19 @@ class PostgreSQL(ReturningMixin, Database):
         recorded: str,
     ) -> set[UUID]:
         changes = ", ".join(f"{name} = {value}" for name, value in assignments.items())
+        # Reading a column out of JSON costs the server as much for NULL as for a value: leave out
+        # those that no row of the batch has.
+        used = set().union(*rows)
+        present = {name: kind for name, kind in columns.items() if name in used}
+        absent = [
+            f"NULL::{self.types[kind]} AS {name}"
+            for name, kind in columns.items()
+            if name not in used
+        ]
+        chosen = ", ".join(["*", *absent])
         sql = f"""
-            WITH b AS MATERIALIZED (SELECT * FROM {self.rows_from_json("batch", columns)}),
+            WITH b AS MATERIALIZED (
+                SELECT {chosen} FROM {self.rows_from_json("batch", present)}),
             moved AS (
                 UPDATE {table} AS j SET {changes} FROM b WHERE j.id = b.id AND {where}
                 RETURNING j.id),

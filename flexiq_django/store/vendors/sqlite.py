@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -85,6 +86,13 @@ class SQLite(ReturningMixin, Database):
                 yield
         finally:
             connection.transaction_mode = mode
+
+    def among(self, column: str, ids: Iterable[UUID]) -> tuple[str, dict[str, Any]]:
+        texts = [self.id_text(key) for key in ids]
+        return (
+            f"{column} IN (SELECT value FROM json_each(%(ids)s))",  # noqa: S608
+            {"ids": json.dumps(texts)},
+        )
 
     def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self.fetch(
