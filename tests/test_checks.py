@@ -366,7 +366,7 @@ def test_postgresql_with_a_pool(monkeypatch: pytest.MonkeyPatch, pool: Any, size
     else:
         assert ids(found) == ["flexiq.W016"]
         assert f"pool of {size};" in found[0].msg
-        assert "plus 6" in str(found[0].hint)
+        assert f"plus {checks.WORKER_CONNECTIONS}," in str(found[0].hint)
 
 
 @pytest.mark.parametrize(

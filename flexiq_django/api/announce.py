@@ -25,7 +25,14 @@ NOTIFY_SECONDS = 0.01
 _last_notify: dict[tuple[str, str], float] = {}
 
 
-def announce(scope: Scope, ids: Sequence[UUID], jobs: Sequence[NewJob]) -> None:
+def may_notify_with_insert(scope: Scope) -> bool:
+    """Whether the insert that follows should notify: there is no transaction to wait for."""
+    return link.can_notify_with_insert(scope) and _is_notify_due(scope)
+
+
+def announce(
+    scope: Scope, ids: Sequence[UUID], jobs: Sequence[NewJob], *, is_notified: bool = False
+) -> None:
     """After the commit: notify, resolve parents that ended meanwhile, send ``job_enqueued``.
 
     Nothing happens when the transaction is rolled back.
@@ -34,16 +41,19 @@ def announce(scope: Scope, ids: Sequence[UUID], jobs: Sequence[NewJob]) -> None:
     parents = {parent for job in jobs if job.id in stored for parent in job.parents}
     if stored:
         transaction.on_commit(
-            partial(_committed, scope, sorted(stored), sorted(parents)),
+            partial(_committed, scope, sorted(stored), sorted(parents), is_notified),
             using=scope.using,
             robust=True,
         )
 
 
-def _committed(scope: Scope, stored: Sequence[UUID], parents: Sequence[UUID]) -> None:
+def _committed(
+    scope: Scope, stored: Sequence[UUID], parents: Sequence[UUID], is_notified: bool
+) -> None:
     if parents:
         dependencies.recheck(scope, parents)
-    _notify(scope)
+    if not is_notified:
+        _notify(scope)
     signals.send(
         signals.job_enqueued,
         job_ids=[str(key) for key in stored],
@@ -52,14 +62,20 @@ def _committed(scope: Scope, stored: Sequence[UUID], parents: Sequence[UUID]) ->
     )
 
 
-def _notify(scope: Scope) -> None:
-    """Wake listening workers. Losing one costs a poll interval, never a job."""
+def _is_notify_due(scope: Scope) -> bool:
     if not get_settings().LISTEN:
-        return
+        return False
     key, now = (scope.using, scope.namespace), time.monotonic()
     if now - _last_notify.get(key, float("-inf")) < NOTIFY_SECONDS:
-        return
+        return False
     _last_notify[key] = now
+    return True
+
+
+def _notify(scope: Scope) -> None:
+    """Wake listening workers. Losing one costs a poll interval, never a job."""
+    if link.sign_of_work(scope) != "notification" or not _is_notify_due(scope):
+        return
     try:
         link.notify(scope)
     except DatabaseError:

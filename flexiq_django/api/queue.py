@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from flexiq_django.api import options as check
-from flexiq_django.api.announce import announce
+from flexiq_django.api.announce import announce, may_notify_with_insert
 from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.operations import Operations
@@ -244,8 +244,10 @@ class Queue(Inspection, Operations):
         if not jobs:
             return []
         scope = self.scope
-        ids = insert_jobs(scope, jobs)
-        announce(scope, ids, jobs)
+        waits = any(job.parents for job in jobs)  # then the re-check may make them ready
+        is_notified = not waits and may_notify_with_insert(scope)
+        ids = insert_jobs(scope, jobs, notify=is_notified)
+        announce(scope, ids, jobs, is_notified=is_notified)
         return [JobResult(self, key) for key in ids]
 
 

@@ -67,12 +67,13 @@ _COPIED = (
 )
 
 
-def insert_jobs(scope: Scope, jobs: Sequence[NewJob]) -> list[UUID]:
+def insert_jobs(scope: Scope, jobs: Sequence[NewJob], *, notify: bool = False) -> list[UUID]:
     """Store jobs; the id that now stands for each of them, in order.
 
     For a job whose ``unique_key`` is held by a job that has not ended (or by an earlier one of the
     same call) that is the holder's id, and nothing of the new job is stored. Inside the caller's
-    transaction the rows exist exactly when the caller's do; a taken key never aborts it.
+    transaction the rows exist exactly when the caller's do; a taken key never aborts it. ``notify``
+    wakes listening workers with the same commit; only for a caller without a transaction.
 
     Raises ``UniqueKeyError`` if a transaction above READ COMMITTED cannot see the holder of a key,
     and ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
@@ -83,13 +84,15 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob]) -> list[UUID]:
     plain = [job for job in jobs if job.unique_key is None]
     keyed = [job for job in jobs if job.unique_key is not None]
     if not keyed and not any(job.parents for job in jobs):
-        _insert(database, plain, parents)
+        _insert(database, plain, parents, notify=notify)
         return [job.id for job in jobs]
     with database.transaction():
         _insert(database, plain, parents)
         stands_for = _insert_keyed(database, keyed, parents)
         stored = [job for job in jobs if stands_for.get(job.id, job.id) == job.id]
         dependencies.insert_edges(database, stored, parents)
+        if notify:
+            database.notify()
     return [stands_for.get(job.id, job.id) for job in jobs]
 
 
@@ -98,8 +101,15 @@ def active_key(unique_key: str) -> str:
     return hashlib.sha256(unique_key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _insert(database: Database, jobs: Sequence[NewJob], parents: dependencies.Parents) -> None:
-    database.insert_rows(JOBS, _values(database), _COLUMNS, _rows(database, jobs, parents))
+def _insert(
+    database: Database,
+    jobs: Sequence[NewJob],
+    parents: dependencies.Parents,
+    *,
+    notify: bool = False,
+) -> None:
+    rows = _rows(database, jobs, parents)
+    database.insert_rows(JOBS, _values(database), _COLUMNS, rows, notify=notify)
 
 
 def _insert_keyed(

@@ -37,6 +37,12 @@ def notify(scope: Scope) -> None:
     open_database(scope).notify()
 
 
+def can_notify_with_insert(scope: Scope) -> bool:
+    """Whether an insert made now commits by itself and can carry the notification."""
+    database = open_database(scope)
+    return database.sign == "notification" and not database.connection.in_atomic_block
+
+
 def sign_of_work(scope: Scope) -> Sign | None:
     """How the database tells of new work; ``None`` where a worker has to look for itself."""
     return open_database(scope).sign

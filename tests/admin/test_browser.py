@@ -45,8 +45,12 @@ class StrictPolicy:
 
 
 @pytest.fixture
-def site(settings: Any, tmp_path: Path, live_server: Any) -> str:
-    """The address of a running server that also serves the static files of the apps."""
+def site(settings: Any, tmp_path: Path, django_db_setup: None, live_server: Any) -> str:
+    """The address of a running server that also serves the static files of the apps.
+
+    The test database comes first: a server that starts before sees the project's own, in memory,
+    and would let all its threads share one connection.
+    """
     for app in ("admin", "flexiq_django"):
         folder = Path(apps.get_app_config(app).path) / "static"
         shutil.copytree(folder, tmp_path / "static", dirs_exist_ok=True)

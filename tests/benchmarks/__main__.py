@@ -147,7 +147,8 @@ def _possible(
     found = {key: interpreters.version_of(entry) for key, entry in entries.items()}
     for key, version in found.items():
         if version is None:
-            results.skipped.append(f"SKIPPED {entries[key].title}: it is not installed")
+            names = ", ".join((entries[key].package, *entries[key].needs))
+            results.skipped.append(f"SKIPPED {entries[key].title}: needs {names} installed")
     possible = {
         part: [entry for entry in entries if found[entry.key]]
         for part, entries in plan.items()

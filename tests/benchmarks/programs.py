@@ -35,13 +35,13 @@ class Interpreters:
         return self.peers if entry.is_peer else sys.executable
 
     def version_of(self, entry: Entry) -> str | None:
-        """The version of the contender's package there; None if it is not installed."""
+        """The version of the contender's package there; None if it, or a need, is not installed."""
         code = (
             "import importlib.metadata as m, sys\n"
-            "try: print(m.version(sys.argv[1]))\n"
+            "try: print([m.version(name) for name in sys.argv[1:]][0])\n"
             "except m.PackageNotFoundError: pass"
         )
-        command = [self.of(entry), "-c", code, entry.package]
+        command = [self.of(entry), "-c", code, entry.package, *entry.needs]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return done.stdout.strip() or None
 

@@ -200,17 +200,15 @@ def test_a_worker_leaves_while_the_database_is_away(
     assert there.get_job(job.id) is not None
 
 
-def test_a_worker_started_without_a_database_waits_for_it(
+def test_a_worker_started_without_a_database_says_so(
     server: PrivateServer, launch: Start, there: Queue
 ) -> None:
-    job = there.enqueue(tasks.give, (1,))
     connections[ALIAS].close()
     server.stop(at_once=False)
     try:
         worker = launch()
-        worker.wait_for_log("is away", 60)
+        assert worker.wait(60) == 1
     finally:
         server.start()
 
-    assert job.result(30) == 1
-    assert_quiet(worker)
+    assert f"{server.port}" in worker.log or "connect" in worker.log

@@ -123,20 +123,24 @@ class Database(Link):
         values: Mapping[str, str],
         columns: Mapping[str, str],
         rows: Iterable[Mapping[str, Any]],
-        params: Mapping[str, Any] | None = None,
+        *,
+        notify: bool = False,
     ) -> None:
         """Insert one row per batch row ``b``; ``values`` maps a column to its SQL expression.
 
-        All or none, also where they take more than one statement.
+        All or none, also where they take more than one statement. ``notify`` wakes listening
+        workers with the commit.
         """
         sql = (
             f"INSERT INTO {table} ({', '.join(values)})"  # noqa: S608 - names are our own
             f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
         )
+        if notify:
+            sql = self.with_notify(sql)
         batches = list(json_batches(rows))
         with self.transaction() if len(batches) > 1 else contextlib.nullcontext():
             for batch in batches:
-                self.change(sql, {**(params or {}), "batch": batch})
+                self.change(sql, {"batch": batch})
 
     @abstractmethod
     def insert_unless_active(

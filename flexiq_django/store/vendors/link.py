@@ -93,6 +93,10 @@ class Link(ABC):
     def notify(self) -> None:  # noqa: B027 - most databases have nothing to do
         """Tell listening workers of the namespace that a job is there. Nothing where none can."""
 
+    def with_notify(self, insert: str) -> str:
+        """An INSERT that also tells listening workers, where any can listen."""
+        return insert
+
     def wait_for_notify(self, wake_fd: int, seconds: float) -> bool:
         """See ``store.link``; only where ``sign`` is ``"notification"``."""
         raise NotImplementedError

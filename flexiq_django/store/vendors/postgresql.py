@@ -161,6 +161,13 @@ class PostgreSQL(ReturningMixin, Database):
     def notify(self) -> None:
         self.change(f"NOTIFY {self.channel}")
 
+    def with_notify(self, insert: str) -> str:
+        # One round trip and one commit less than a NOTIFY of its own.
+        return (
+            f"WITH stored AS ({insert} RETURNING 1)"  # noqa: S608
+            f" SELECT pg_notify('{self.channel}', '') FROM (SELECT 1 FROM stored LIMIT 1) AS one"
+        )
+
     @property
     def sign(self) -> Sign | None:  # type: ignore[override]
         """Psycopg 3 can wait for notifications."""

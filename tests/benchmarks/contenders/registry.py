@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Entry:
     """One contender, in one variant.
 
-    ``package`` is what it needs, besides Python. ``busy`` is SQL that says, cheaply, whether a job
-    has not ended yet; ``left`` counts those.
+    ``package`` is what it is a version of, ``needs`` what else must be installed. ``busy`` is SQL
+    that says, cheaply, whether a job has not ended yet; ``left`` counts those.
     """
 
     key: str
@@ -16,6 +16,7 @@ class Entry:
     module: str
     package: str
     is_peer: bool = True
+    needs: tuple[str, ...] = ()
     variant: str = ""
     busy: str = ""
     left: str = ""
@@ -51,6 +52,7 @@ TASKS_DB = Entry(
     title="django-tasks-db",
     module="tasks_db",
     package="django-tasks-db",
+    needs=("psycopg",),
     busy=(
         f"SELECT EXISTS (SELECT 1 FROM {_TASKS_DB} WHERE status = 'READY')"
         f" OR EXISTS (SELECT 1 FROM {_TASKS_DB} WHERE status = 'RUNNING')"
@@ -62,6 +64,7 @@ PGQUEUER_10 = Entry(
     title="pgqueuer, batches of 10 (its default)",
     module="pgqueuer_peer",
     package="pgqueuer",
+    needs=("asyncpg", "uvloop"),
     variant="10",
     busy="SELECT EXISTS (SELECT 1 FROM pgqueuer)",
     left="SELECT count(*) FROM pgqueuer",
@@ -71,6 +74,7 @@ PGQUEUER_100 = Entry(
     title="pgqueuer, batches of 100",
     module="pgqueuer_peer",
     package="pgqueuer",
+    needs=("asyncpg", "uvloop"),
     variant="100",
     busy=PGQUEUER_10.busy,
     left=PGQUEUER_10.left,
