@@ -225,8 +225,9 @@ def _sqlite(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
 
 
 def _postgresql(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
-    driver: Any = open_database(Scope(using=connection.alias))
-    if get_settings().LISTEN and driver.sign != "notification":
+    from django.db.backends.postgresql import psycopg_any
+
+    if get_settings().LISTEN and not psycopg_any.is_psycopg3:
         yield Warning(
             "psycopg 2 cannot wait for notifications: workers find new jobs by polling.",
             hint="Install psycopg 3 (psycopg[binary]), or set LISTEN to False in FLEXIQ.",

@@ -66,6 +66,8 @@ class Attempt:
         self.is_over = False
         #: Set when somebody has asked the job to stop.
         self.is_cancel_requested = False
+        #: Set while a transactional body completes its job: the lease is then not looked at.
+        self.is_settling = False
         #: Set when the body settled the job in a transaction of its own.
         self.is_settled = False
         self._end = threading.Lock()
@@ -141,8 +143,9 @@ class CurrentJob:
     def update_progress(self, progress: int) -> None:
         """Note how far the job is, from 0 to 100. Stored within milliseconds.
 
-        Visible to others at once, also while the task is inside a transaction of its own. Raises
-        ``InvalidOptionError`` for another value.
+        Visible to others at once, also while the task is inside a transaction of its own; on
+        SQLite, which has one writer, only after that. Raises ``InvalidOptionError`` for another
+        value.
         """
         attempt = self._attempt
         attempt.journal.progress(attempt.job, check_progress(progress))

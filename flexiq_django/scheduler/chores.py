@@ -51,15 +51,19 @@ def reap(
     call: Call,
     decide: Callable[[ClaimedJob], Settlement],
     on_settled: Callable[[Sequence[Settlement]], None],
+    seconds: float = REAP_SECONDS,
 ) -> float:
-    """Take back jobs whose lease ran out: pending again, or dead when the budget is spent."""
+    """Take back jobs whose lease ran out: pending again, or dead when the budget is spent.
+
+    Rests ``seconds`` when there is none.
+    """
     settlements, outcome = call(lambda: settle.reap(scope, decide))
     for each in settlements:
         logger.warning(
             "lease of job %s (%s) ran out; now %s", each.job_id, each.task_name, each.status
         )
     on_settled(settlements)
-    return 0.0 if outcome.settled else REAP_SECONDS
+    return 0.0 if outcome.settled else seconds
 
 
 def sweep_outlived(scope: Scope, call: Call) -> float:

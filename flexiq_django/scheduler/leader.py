@@ -18,11 +18,14 @@ RENEW_SECONDS = 5.0
 class Leader:
     """Holds the role of leader, or waits for it.
 
-    ``acquire`` takes or keeps the role for ``TTL_SECONDS`` and says whether it is ours; ``release``
-    gives it back.
+    ``acquire`` takes or keeps the role for ``ttl`` seconds and says whether it is ours; ``release``
+    gives it back. The role is renewed, or asked for, three times in that span.
     """
 
-    def __init__(self, acquire: Callable[[], bool], release: Callable[[], None]) -> None:
+    def __init__(
+        self, acquire: Callable[[], bool], release: Callable[[], None], *, ttl: float = TTL_SECONDS
+    ) -> None:
+        self._ttl = ttl
         self._acquire = acquire
         self._release = release
         self._is_held = False
@@ -37,8 +40,8 @@ class Leader:
             held = self._acquire()
             if held != self._is_held:
                 logger.info("leadership %s", "taken" if held else "lost")
-            self._is_held, self._until = held, asked + TTL_SECONDS
-            self.due = asked + RENEW_SECONDS
+            self._is_held, self._until = held, asked + self._ttl
+            self.due = asked + self._ttl / 3
         return self._is_held and time.monotonic() < self._until
 
     def resign(self) -> None:

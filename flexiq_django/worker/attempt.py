@@ -104,6 +104,7 @@ class Runner:
             outcome = self._completed(attempt, value)
             if outcome.ending is not Ending.COMPLETED:
                 raise _TooLate(outcome)
+            attempt.is_settling = True
             complete(decide(outcome, task.options.retry))
         attempt.is_settled = True
         return outcome

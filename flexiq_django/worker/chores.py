@@ -37,12 +37,14 @@ def build_chores(
             on_reaped(settlements)
             ready(len(settlements))
 
+    # A lost job should not wait much longer for a leader than for the end of its lease.
+    ttl = min(TTL_SECONDS, options.lock_grace)
     leader = Leader(
-        lambda: call(
-            lambda: election.acquire(scope, "leader", holder, ttl_ms=round(TTL_SECONDS * 1000))
-        ),
+        lambda: call(lambda: election.acquire(scope, "leader", holder, ttl_ms=round(ttl * 1000))),
         lambda: election.resign(scope, "leader", holder),
+        ttl=ttl,
     )
+    reap_seconds = min(chores.REAP_SECONDS, options.lock_grace / 2)
     net = chores.DependencyNet(scope, call)
     periodic = chores.Periodic(scope, call, catalogue.build, ready)
 
@@ -54,7 +56,7 @@ def build_chores(
         [
             chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
             chore("periodic", periodic.run),
-            chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told)),
+            chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told, reap_seconds)),
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
             chore("sweep", lambda: chores.sweep_outlived(scope, call)),

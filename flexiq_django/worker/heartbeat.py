@@ -157,7 +157,7 @@ class Heartbeat:
 
     def _note_lost(self, lost: set[UUID]) -> None:
         for attempt in self._holdings.attempts():
-            if attempt.job.id in lost and not attempt.is_over:
+            if attempt.job.id in lost and not (attempt.is_over or attempt.is_settling):
                 attempt.is_over = True
                 logger.warning(
                     "lost the lease of job %s (%s): what it writes from now on is dropped",

@@ -5,6 +5,7 @@ ready at a lower priority, ready in another lane, due later, waiting for parents
 and some of each in another namespace.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -126,16 +127,16 @@ def _store(
     columns = {"id": "id", **dict.fromkeys(own[0] if own else (), "text")}
     values = {name: f"b.{name}" for name in columns}
     values.update((name, "b.id" if name == "original_job_id" else f"%({name})s") for name in fields)
-    rows = [{"id": database.id_text(key)} for key in new_ids(count)]
-    database.insert_rows(
-        model._meta.db_table,
-        values,
-        columns,
-        [{**row, **more} for row, more in zip_longest(rows, own, fillvalue={})],
-        {
-            name: database.moment(value) if isinstance(value, datetime) else value
-            for name, value in fields.items()
-        },
+    keys = [{"id": database.id_text(key)} for key in new_ids(count)]
+    batch = json.dumps([{**key, **more} for key, more in zip_longest(keys, own, fillvalue={})])
+    params = {
+        name: database.moment(value) if isinstance(value, datetime) else value
+        for name, value in fields.items()
+    }
+    database.change(
+        f"INSERT INTO {model._meta.db_table} ({', '.join(values)})"
+        f" SELECT {', '.join(values.values())} FROM {database.rows_from_json('batch', columns)}",
+        {**params, "batch": batch},
     )
 
 

@@ -1,0 +1,197 @@
+"""The chores themselves: what each does, and how long it may rest afterwards."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
+from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
+from flexiq_django.core.retry import RetryPolicy
+from flexiq_django.exceptions import InvalidOptionError
+from flexiq_django.models import Job, PeriodicTask, Worker
+from flexiq_django.scheduler import chores
+from flexiq_django.scheduler.chores import DependencyNet, Periodic
+from flexiq_django.store.ids import new_id
+from flexiq_django.store.schedules import ScheduleRow
+from tests.factories import (
+    NOW,
+    JobDependencyFactory,
+    JobFactory,
+    NewJobFactory,
+    PeriodicTaskFactory,
+    WorkerFactory,
+    at,
+    later,
+)
+from tests.store.acting import enqueue, enqueue_one, stored
+
+pytestmark = pytest.mark.django_db
+
+
+def call(verb: Callable[[], Any]) -> Any:
+    return verb()
+
+
+def lost(job: ClaimedJob) -> Settlement:
+    outcome = Outcome(job=job, ending=Ending.FAILED, error=WORKER_LOST, retry_after=0.0)
+    return decide(outcome, RetryPolicy(max_retries=0))
+
+
+def test_promotion_rests_until_the_next_job_is_due() -> None:
+    ready: list[int] = []
+    enqueue(2, delay_ms=1_000)
+    enqueue_one(delay_ms=1_750)
+
+    assert chores.promote_due(at(1), call, ready.append) == pytest.approx(0.75)
+    assert ready == [2]
+    assert chores.promote_due(at(1.25), call, ready.append) == pytest.approx(0.5)
+    assert ready == [2]
+    assert chores.promote_due(at(9), call, ready.append) == chores.PROMOTE_SECONDS
+    assert ready == [2, 1]
+
+
+def test_promotion_never_rests_long() -> None:
+    enqueue_one(delay_ms=10**6)
+
+    assert chores.promote_due(at(), call, pytest.fail) == chores.PROMOTE_SECONDS
+
+
+def test_expiry_goes_on_while_there_is_something() -> None:
+    enqueue_one(expires_ms=1)
+
+    assert chores.expire(at(1), call) == 0
+    assert chores.expire(at(1), call) == chores.EXPIRE_SECONDS
+
+
+def test_reaping_tells_what_it_settled_and_goes_on() -> None:
+    job = JobFactory(running=True, lease_at=NOW)
+    told: list[list[UUID]] = []
+
+    def tell(settlements: Sequence[Settlement]) -> None:
+        told.append([each.job_id for each in settlements])
+
+    assert chores.reap(at(), call, lost, tell) == 0
+    assert chores.reap(at(), call, lost, tell) == chores.REAP_SECONDS
+    assert told == [[job.id], []]
+    assert stored(job.id).status == "pending"
+
+
+def test_sweeping_goes_on_while_there_is_something() -> None:
+    JobFactory(ended=True, purge_at=NOW)
+
+    assert chores.sweep_outlived(at(), call) < 1
+    assert chores.sweep_outlived(at(), call) == chores.SWEEP_SECONDS
+    assert Job.objects.count() == 0
+
+
+def test_workers_that_are_long_gone_are_forgotten() -> None:
+    WorkerFactory(lease_at=later(-9_999))
+
+    assert chores.forget_workers(at(), call) >= 60
+    assert Worker.objects.count() == 0
+
+
+def test_the_net_catches_lost_dependents() -> None:
+    child = JobFactory(waiting=True)
+    JobDependencyFactory(job_id=child.id, parent_id=new_id())
+
+    assert DependencyNet(at(), call).run() == chores.SWEEP_SECONDS
+    assert stored(child.id).ready_lane == "default"
+
+
+# --- schedules ------------------------------------------------------------------------------------
+
+
+def build(row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:
+    if row.task_name == "app.bad":
+        raise InvalidOptionError("bad payload")
+    return [NewJobFactory(task_name=row.task_name, metadata=str(each)) for each in occurrences]
+
+
+def fire(seconds: float, ready: list[int] | None = None) -> float:
+    fired: list[int] = [] if ready is None else ready
+    return Periodic(at(seconds), call, build, fired.append).run()
+
+
+def test_what_is_due_fires_and_moves_on() -> None:
+    ready: list[int] = []
+    PeriodicTaskFactory(name="hourly")
+
+    assert fire(1, ready) == 0  # look again at once
+
+    assert ready == [1]
+    assert Job.objects.get().metadata == str(NOW)
+    row = PeriodicTask.objects.get()
+    assert (row.next_run_at, row.last_run_at) == (later(3_600), NOW)
+    assert (row.missed_count, row.last_job_id) == (0, Job.objects.get().id)
+
+
+def test_the_chore_rests_until_the_next_run() -> None:
+    assert fire(0) == chores.SCHEDULE_SECONDS
+    PeriodicTaskFactory(next_run_at=later(4))
+    assert fire(0) == pytest.approx(4)
+    PeriodicTask.objects.update(next_run_at=later(9_999))
+    assert fire(0) == chores.SCHEDULE_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("policy", "fired", "missed"), [("skip", 0, 3), ("once", 1, 2), ("all", 2, 1)]
+)
+def test_runs_that_were_missed(
+    policy: str, fired: int, missed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 2.5 * 3_600
+    PeriodicTaskFactory(
+        name="s", misfire_policy=policy, misfire_window_ms=2 * 3_600_000, declared_at=later(now)
+    )
+
+    fire(now)
+
+    assert Job.objects.count() == fired
+    row = PeriodicTask.objects.get()
+    assert (row.missed_count, row.next_run_at) == (missed, later(3 * 3_600))
+    assert f"schedule s missed {missed} runs" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"cron": "nonsense"},
+        {"cron": "0 0 30 2 *"},
+        {"timezone": "Mars/Olympus"},
+        {"task_name": "app.bad"},
+        pytest.param(
+            {"misfire_policy": "x"},
+            marks=pytest.mark.xfail(strict=True, reason="Periodic catches FlexiQError only"),
+        ),
+        pytest.param(
+            {"misfire_window_ms": 2**62},
+            marks=pytest.mark.xfail(strict=True, reason="Periodic catches FlexiQError only"),
+        ),
+    ],
+    ids=str,
+)
+def test_a_bad_row_stops_no_other(bad: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    PeriodicTaskFactory(name="bad", next_run_at=later(-1), **bad)
+    PeriodicTaskFactory(name="good")
+
+    assert fire(1) == 1.0  # not at once: the bad row is still due
+
+    assert Job.objects.get().metadata == str(NOW)
+    assert "schedule bad cannot fire" in caplog.text
+    assert PeriodicTask.objects.get(name="bad").next_run_at == later(-1)
+
+
+def test_a_row_that_somebody_else_fired_is_no_news() -> None:
+    PeriodicTaskFactory()
+
+    def too_slow(row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:
+        PeriodicTask.objects.update(next_run_at=later(3_600))
+        return build(row, occurrences)
+
+    Periodic(at(1), call, too_slow, pytest.fail).run()
+
+    assert Job.objects.count() == 0
