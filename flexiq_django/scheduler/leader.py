@@ -11,8 +11,6 @@ logger = logging.getLogger(__name__)
 #: Seconds the role is held without renewal: how long the namespace may be without chores after a
 #: crash.
 TTL_SECONDS = 15.0
-#: Seconds between two attempts to take or keep the role.
-RENEW_SECONDS = 5.0
 
 
 class Leader:

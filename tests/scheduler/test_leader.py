@@ -3,7 +3,7 @@
 import time
 
 from flexiq_django.scheduler import leader
-from flexiq_django.scheduler.leader import RENEW_SECONDS, TTL_SECONDS, Leader
+from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 
 
 class Role:
@@ -33,7 +33,7 @@ def test_the_answer_holds_until_it_is_time_to_ask_again() -> None:
     assert hold(candidate)
     assert hold(candidate)
     assert role.asked == 1
-    assert candidate.due - time.monotonic() <= RENEW_SECONDS
+    assert candidate.due - time.monotonic() <= TTL_SECONDS / 3
 
     assert not candidate.hold(candidate.due)
     assert role.asked == 2
@@ -57,8 +57,12 @@ def test_a_leader_that_could_not_renew_stops_in_time(monkeypatch: object) -> Non
     assert not hold(candidate)
 
 
-def test_the_role_is_renewed_well_before_it_ends() -> None:
-    assert RENEW_SECONDS * 2 < TTL_SECONDS
+def test_a_shorter_role_is_renewed_more_often() -> None:
+    role = Role(True)
+    candidate = Leader(role.acquire, role.release, ttl=3.0)
+    assert hold(candidate)
+
+    assert candidate.due - time.monotonic() <= 1.0
 
 
 def test_time_is_counted_from_before_the_answer() -> None:
