@@ -7,7 +7,6 @@ from flexiq_django.models.job import BaseJob
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
-from flexiq_django.store.vendors.batches import json_batches
 
 ARCHIVE = ArchivedJob._meta.db_table
 _KEPT = [str(field.column) for field in BaseJob._meta.local_fields]
@@ -45,16 +44,11 @@ def archive_batch(scope: Scope, *, older_than_ms: int, limit: int | None = None)
         )
         if not ended:
             return 0
-        source = database.rows_from_json("batch", {"id": "id"})
-        for batch in json_batches([{"id": database.id_text(key)} for key in ended]):
-            database.change(
-                f"INSERT INTO {ARCHIVE} (archived_at, {kept})"  # noqa: S608
-                f" SELECT {{now}}, {', '.join(f'j.{name}' for name in _KEPT)}"
-                f" FROM {source} JOIN {JOBS} AS j ON j.id = b.id",
-                {"batch": batch},
-            )
-            database.change(
-                f"DELETE FROM {JOBS} WHERE id IN (SELECT b.id FROM {source})",  # noqa: S608
-                {"batch": batch},
-            )
+        condition, params = database.among("id", ended)
+        database.change(
+            f"INSERT INTO {ARCHIVE} (archived_at, {kept})"  # noqa: S608
+            f" SELECT {{now}}, {kept} FROM {JOBS} WHERE {condition}",
+            params,
+        )
+        database.change(f"DELETE FROM {JOBS} WHERE {condition}", params)  # noqa: S608
     return len(ended)

@@ -19,7 +19,6 @@ from flexiq_django.store import dependencies
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Database
-from flexiq_django.store.vendors.batches import json_batches
 
 #: Everything that belongs to a job, and the column that names the job.
 CHILDREN = (
@@ -64,19 +63,15 @@ def delete_jobs(database: Database, table: str, ended: Mapping[UUID, str]) -> in
     ``ended`` maps their ids to their statuses. A dependent that was enqueued while its parent ended
     may still wait for it: it moves now, as nobody could tell afterwards whom it waited for.
     """
-    removed = 0
-    if ended:
-        dependencies.resolve(database, ended)
-    source = database.rows_from_json("batch", {"id": "id"})
-    for batch in json_batches([{"id": database.id_text(key)} for key in sorted(ended)]):
-        removed += database.change(
-            f"DELETE FROM {table} WHERE id IN (SELECT b.id FROM {source})"  # noqa: S608
-            " AND completed_at IS NOT NULL",
-            {"batch": batch},
-        )
-        for child, column in CHILDREN:
-            database.change(
-                f"DELETE FROM {child} WHERE {column} IN (SELECT b.id FROM {source})",  # noqa: S608
-                {"batch": batch},
-            )
+    if not ended:
+        return 0
+    dependencies.resolve(database, ended)
+    condition, params = database.among("id", ended)
+    removed = database.change(
+        f"DELETE FROM {table} WHERE {condition} AND completed_at IS NOT NULL",  # noqa: S608
+        params,
+    )
+    for child, column in CHILDREN:
+        condition, params = database.among(column, ended)
+        database.change(f"DELETE FROM {child} WHERE {condition}", params)  # noqa: S608
     return removed

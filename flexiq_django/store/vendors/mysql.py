@@ -199,13 +199,13 @@ class MySQL(Database):
 
     def lanes(self) -> list[str]:
         # Step by step in Python: MariaDB evaluates a recursive walk in seconds.
+        # Comparing also at the start: IS NOT NULL would read every entry of the index.
         found: list[str] = []
         while True:
-            after = "ready_lane > %(after)s" if found else "ready_lane IS NOT NULL"
             rows = self.fetch(
                 f"SELECT MIN(ready_lane) FROM {JOBS}"  # noqa: S608
-                f" WHERE namespace = %(namespace)s AND {after}",
-                {"after": found[-1]} if found else None,
+                " WHERE namespace = %(namespace)s AND ready_lane > %(after)s",
+                {"after": found[-1] if found else ""},
             )
             if rows[0][0] is None:
                 return found
