@@ -1,12 +1,15 @@
 """SIGTERM: what is in hand gets its time, what is not begun goes back, nothing new is taken."""
 
 import signal
+import threading
 import time
 
 import pytest
+from django.db import transaction
 
 from flexiq_django import queue
-from flexiq_django.models import DeadLetter, Job
+from flexiq_django.models import DeadLetter, Job, Worker
+from tests.concurrency import OtherConnection
 from tests.flows import tasks
 from tests.flows.conftest import SHORT_LEASE, Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row, keys
@@ -159,3 +162,30 @@ def test_jobs_held_in_advance_go_to_others_when_a_long_one_blocks(
     wait_until(lambda: keys()["late"] == 20, 10, "the other worker to run what waits")
     gate.open()
     assert blocked.terminate() == 0
+
+
+@pytest.mark.row_locks
+def test_a_locked_table_does_not_hold_the_process(workers: Workers, gate: Gate) -> None:
+    worker = workers.start("--drain-timeout", "1", HEARTBEAT_SECONDS=0.3)
+    job = tasks.hold.delay(str(gate))
+    gate.wait_until_reached()
+    locker = OtherConnection()
+    is_locked, may_end = threading.Event(), threading.Event()
+
+    def lock_the_workers_row() -> None:
+        with transaction.atomic():
+            list(Worker.objects.select_for_update())
+            is_locked.set()
+            may_end.wait(60)
+
+    locked = locker.submit(lock_the_workers_row)
+    assert is_locked.wait(20)
+    asked = time.monotonic()
+
+    assert worker.terminate(45) == 1
+
+    assert time.monotonic() - asked < 25
+    assert job_row(job.id).status == "pending"
+    may_end.set()
+    locked.result(20)
+    locker.close()

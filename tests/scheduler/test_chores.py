@@ -165,11 +165,9 @@ def test_runs_that_were_missed(
         {"task_name": "app.bad"},
         pytest.param(
             {"misfire_policy": "x"},
-            marks=pytest.mark.xfail(strict=True, reason="Periodic catches FlexiQError only"),
         ),
         pytest.param(
             {"misfire_window_ms": 2**62},
-            marks=pytest.mark.xfail(strict=True, reason="Periodic catches FlexiQError only"),
         ),
     ],
     ids=str,

@@ -236,14 +236,24 @@ def test_an_atomic_block_that_was_never_left_is_forgotten() -> None:
     assert Mark.objects.count() == 1
 
 
-def test_a_healthy_connection_is_kept() -> None:
+def test_a_healthy_connection_is_kept_as_long_as_the_project_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection = connections["default"]
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", None)
     Mark.objects.count()
-    before = connections["default"].connection
+    before = connection.connection
 
     clean_after_job()
     clean_before_job()
 
-    assert connections["default"].connection is before
+    assert connection.connection is before
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    Mark.objects.count()
+    clean_after_job()
+    assert connection.connection is None
 
 
 def test_a_connection_that_broke_while_idle_is_dropped(
@@ -251,6 +261,8 @@ def test_a_connection_that_broke_while_idle_is_dropped(
 ) -> None:
     if vendor == "sqlite":
         pytest.skip("a file does not break while nobody uses it")
+    connections["default"].close()
+    monkeypatch.setitem(connections["default"].settings_dict, "CONN_MAX_AGE", None)
     Mark.objects.count()
     clean_after_job()
     end_this_connection(vendor)

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import DataError
+from django.db import DataError, connections
 
 from flexiq_django import signals
 from flexiq_django.core.outcome import Ending, Outcome
@@ -36,6 +36,7 @@ class Calls:
 
     def close(self) -> None:
         self.closed = True
+        connections.close_all()
 
 
 class Desk:
