@@ -63,6 +63,8 @@ class ClaimLoop:
         self.claimed = 0
         #: Whether the loop has stopped claiming until more attempts are settled.
         self.awaits_settler = False
+        #: Whether the loop waits for the executor to have room for more.
+        self.awaits_room = False
         #: When the loop last came round, in monotonic seconds: what a health check judges.
         self.turned_at = time.monotonic()
 
@@ -70,10 +72,13 @@ class ClaimLoop:
         """Claim what there is room for, then wait. False when nothing at all was found to do."""
         self.turned_at = time.monotonic()
         self._give_back_stale()
+        # Raised before the look: room that appears right after it must not go unnoticed.
+        self.awaits_room = True
         room = self._room()
         if room == 0:
             self._waker.wait(1.0)
             return True
+        self.awaits_room = False
         was_woken = self._is_woken
         jobs = self._claim(room)
         self._is_woken = False

@@ -57,7 +57,7 @@ class WorkerProcess:
             max_result_bytes=options.max_result_bytes,
             max_error_bytes=options.max_error_bytes,
         )
-        self._executor = ThreadExecutor(options.concurrency, self._run_job, self._waker.wake)
+        self._executor = ThreadExecutor(options.concurrency, self._run_job, self._on_low)
         self._settler = Settler(
             scope,
             Keeper(scope, self._must_give_up),
@@ -264,6 +264,10 @@ class WorkerProcess:
         self._settler.add(late(attempt))
         self._holdings.end(attempt)
         self._executor.replace_slot(attempt.job)
+
+    def _on_low(self) -> None:
+        if self._loop.awaits_room:
+            self._waker.wake()
 
     def _on_settled(self, jobs: Sequence[ClaimedJob]) -> None:
         self._holdings.drop(list(jobs))

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -43,7 +44,14 @@ def told() -> Iterator[list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def notified(monkeypatch: pytest.MonkeyPatch) -> list[Scope]:
+def listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers listen, and are notified by a statement of its own."""
+    monkeypatch.setattr(link, "sign_of_work", lambda _scope: "notification")
+    monkeypatch.setattr(link, "can_notify_with_insert", lambda _scope: False)
+
+
+@pytest.fixture
+def notified(listening: None, monkeypatch: pytest.MonkeyPatch) -> list[Scope]:
     """The scopes whose workers were woken."""
     found: list[Scope] = []
     monkeypatch.setattr(link, "notify", found.append)
@@ -145,7 +153,7 @@ def test_nobody_is_woken_where_nobody_listens(
 
 
 def test_a_wake_up_that_fails_loses_no_job(
-    queue: Queue, told: list[Any], monkeypatch: pytest.MonkeyPatch,
+    queue: Queue, told: list[Any], listening: None, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     def fail(_: Scope) -> None:
@@ -160,8 +168,10 @@ def test_a_wake_up_that_fails_loses_no_job(
     assert "they will find the job by polling" in caplog.text
 
 
+@pytest.mark.parametrize("options", [{}, {"unique_key": "k"}])
+@pytest.mark.parametrize("block", [nullcontext, transaction.atomic])
 def test_a_listener_hears_of_it(
-    queue: Queue, vendor: str, other_connection: OtherConnection
+    queue: Queue, vendor: str, other_connection: OtherConnection, block: Any, options: Any
 ) -> None:
     if vendor != "postgresql":
         pytest.skip("only PostgreSQL has NOTIFY")
@@ -174,8 +184,8 @@ def test_a_listener_hears_of_it(
         link.wait_for_notify(queue.scope, 0, 0)  # the first call subscribes
 
     other_connection.run(listen)
-    with transaction.atomic():
-        queue.enqueue("app.work")
+    with block():
+        queue.enqueue("app.work", **options)
     Queue("other").enqueue("app.work")
 
     assert len(other_connection.run(hear, 10.0)) == 1

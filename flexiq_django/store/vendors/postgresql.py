@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.postgresql.psycopg_any import is_psycopg3
 
 from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Sign, Trouble
-from flexiq_django.store.vendors.batches import json_batches
+from flexiq_django.store.vendors.batches import row_batches
 from flexiq_django.store.vendors.returning import ReturningMixin
 
 # Serialization failure, deadlock, lock not available.
@@ -68,29 +68,43 @@ class PostgreSQL(ReturningMixin, Database):
         recorded: str,
     ) -> set[UUID]:
         changes = ", ".join(f"{name} = {value}" for name, value in assignments.items())
-        # Reading a column out of JSON costs the server as much for NULL as for a value: leave out
-        # those that no row of the batch has.
-        used = set().union(*rows)
-        present = {name: kind for name, kind in columns.items() if name in used}
+        done: set[UUID] = set()
+        for batch in row_batches(rows):
+            source, params = self._rows_from_arrays(columns, batch)
+            sql = f"""
+                WITH b AS MATERIALIZED ({source}),
+                moved AS (
+                    UPDATE {table} AS j SET {changes} FROM b WHERE j.id = b.id AND {where}
+                    RETURNING j.id),
+                noted AS (
+                    INSERT INTO {into} ({", ".join(values)})
+                    SELECT {", ".join(values.values())} FROM b JOIN moved ON moved.id = b.id
+                    WHERE b.{recorded} IS NOT NULL)
+                SELECT id FROM moved
+                """  # noqa: S608 - names are our own
+            done.update(row[0] for row in self.fetch(sql, params))
+        return done
+
+    def _rows_from_arrays(
+        self, columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
+    ) -> tuple[str, dict[str, str]]:
+        """SQL for a batch sent as arrays, and the parameters.
+
+        Arrays rather than JSON here, on the hottest path of all: the server reads them faster, and
+        columns that no row of the batch has cost nothing.
+        """
+        names = [name for name in columns if any(name in row for row in rows)]
+        arrays = ", ".join(f"%(b_{name})s::{self.types[columns[name]]}[]" for name in names)
         absent = [
             f"NULL::{self.types[kind]} AS {name}"
             for name, kind in columns.items()
-            if name not in used
+            if name not in names
         ]
         chosen = ", ".join(["*", *absent])
-        sql = f"""
-            WITH b AS MATERIALIZED (
-                SELECT {chosen} FROM {self.rows_from_json("batch", present)}),
-            moved AS (
-                UPDATE {table} AS j SET {changes} FROM b WHERE j.id = b.id AND {where}
-                RETURNING j.id),
-            noted AS (
-                INSERT INTO {into} ({", ".join(values)})
-                SELECT {", ".join(values.values())} FROM b JOIN moved ON moved.id = b.id
-                WHERE b.{recorded} IS NOT NULL)
-            SELECT id FROM moved
-            """  # noqa: S608 - names are our own
-        return {row[0] for batch in json_batches(rows) for row in self.fetch(sql, {"batch": batch})}
+        return (
+            f"SELECT {chosen} FROM unnest({arrays}) AS b({', '.join(names)})",  # noqa: S608
+            {f"b_{name}": array_text([row.get(name) for row in rows]) for name in names},
+        )
 
     def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         # The ARRAY form evaluates the locking sub-select exactly once, whatever the planner thinks;
@@ -208,3 +222,17 @@ class PostgreSQL(ReturningMixin, Database):
             # The driver itself lost the connection: the server had no chance to send a state.
             return "outage" if isinstance(error, OperationalError) else None
         return "outage" if state.startswith(_OUTAGE_CLASSES) else None
+
+
+def array_text(values: Sequence[Any]) -> str:
+    """The text of a PostgreSQL array. The driver's own is several times slower, item by item."""
+    return f"{{{','.join(map(_item_text, values))}}}"
+
+
+def _item_text(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)

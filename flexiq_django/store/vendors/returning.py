@@ -18,8 +18,8 @@ class ReturningMixin(Database):
 
     #: The queue of the lane is open. Judged by the statement that claims: a pause binds at once.
     not_paused = (
-        f"NOT EXISTS (SELECT 1 FROM {QUEUES} AS q WHERE q.namespace = %(namespace)s"  # noqa: S608
-        " AND q.name = %(queue)s AND q.paused_at IS NOT NULL)"
+        f"(SELECT q.paused_at FROM {QUEUES} AS q WHERE q.namespace = %(namespace)s"  # noqa: S608
+        " AND q.name = %(queue)s) IS NULL"
     )
     #: How an UPDATE of ``j`` names the id it returns.
     returned_id = "j.id"
