@@ -84,7 +84,7 @@ class WorkerProcess:
             self._catalogue,
             holder=self.worker_id,
             on_ready=lambda _count: self._loop.woken(),
-            on_reaped=self._tell_settled,
+            on_reaped=self._settler.tell,
         )
         self._loop = ClaimLoop(
             options,
@@ -247,7 +247,7 @@ class WorkerProcess:
         if attempt.is_settled:
             self._on_settled([job])
             self._settler.note_ready()  # jobs that depend on this one, perhaps
-            self._tell_settled([decide(outcome, self._catalogue.policy_of(job.task_name))])
+            self._settler.tell([decide(outcome, self._catalogue.policy_of(job.task_name))])
             return
         self._settler.add(outcome)
 
@@ -278,9 +278,6 @@ class WorkerProcess:
         """Jobs have become ready or due: run them, or learn when that will be."""
         self._chores.nudge()
         self._loop.woken()
-
-    def _tell_settled(self, settlements: Sequence[Settlement]) -> None:
-        self._settler.tell(settlements)
 
     # --- around it --------------------------------------------------------------------------------
 
