@@ -11,7 +11,7 @@ from typing import Any
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import INTERRUPTED, Ending, Outcome, decide
-from flexiq_django.core.records import ClaimedJob, Settlement
+from flexiq_django.core.records import ClaimedJob
 from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
