@@ -10,7 +10,6 @@ import pytest
 from flexiq_django import JobStatus, Queue
 from flexiq_django.exceptions import InvalidOptionError, UnknownStatusError
 from flexiq_django.store import inspect
-from flexiq_django.store.ids import new_id
 from flexiq_django.store.scope import Scope
 from tests.factories import (
     NOW,
@@ -40,7 +39,9 @@ def test_a_job_is_found_by_its_id(queue: Queue, factory: Any, as_given: Any) -> 
     assert found.id == str(job.id)
 
 
-@pytest.mark.parametrize("job_id", ["", "nonsense", None, 5, str(new_id()), "\x00"])
+@pytest.mark.parametrize(
+    "job_id", ["", "nonsense", None, 5, "01900000-0000-7000-8000-000000000000", "\x00"]
+)
 def test_what_cannot_be_an_id_finds_nothing(queue: Queue, job_id: Any) -> None:
     JobFactory()
 

@@ -1,89 +1,25 @@
-"""Settler: results in batches, notes before them, one bad row apart, and who is told."""
+"""Settler: results in batches, one bad row apart, company waited for, and who is told."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-from uuid import UUID
 
 import pytest
-from django.db import DataError, connections
+from django.db import DataError
 
 from flexiq_django import signals
 from flexiq_django.core.outcome import Ending, Outcome
-from flexiq_django.core.records import ClaimedJob, Settlement
-from flexiq_django.core.retry import RetryPolicy
-from flexiq_django.models import Job, TaskLog, TaskMetric
-from flexiq_django.store import journal, link, operate, settle
+from flexiq_django.core.records import Settlement
+from flexiq_django.models import Job, TaskMetric
+from flexiq_django.store import settle
 from flexiq_django.worker import settler as settling
 from flexiq_django.worker.connections import GaveUp
-from flexiq_django.worker.settler import BATCH, Settler
-from tests.factories import at
-from tests.store.acting import claim, enqueue, enqueue_one, running, stored
-from tests.worker.running import make_attempt
+from flexiq_django.worker.settler import BATCH
+from tests.store.acting import enqueue_one, running, stored
+from tests.worker.desk import Desk, claimed, done, failed
 
 pytestmark = pytest.mark.django_db
-
-
-class Calls:
-    """A keeper that calls at once; the verbs of a settler, counted."""
-
-    def __init__(self) -> None:
-        self.closed = False
-
-    def call(self, verb: Callable[[], Any]) -> Any:
-        return verb()
-
-    def close(self) -> None:
-        self.closed = True
-        connections.close_all()
-
-
-class Desk:
-    """A settler that is not started, and all that it told."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
-        self.batches: list[list[UUID]] = []
-        self.settled: list[UUID] = []
-        self.ready = 0
-        self.notified = 0
-        self.keeper = Calls()
-        self._verb = settle.settle
-        monkeypatch.setattr(settle, "settle", self._settle)
-        monkeypatch.setattr(link, "notify", self._notify)
-        options.setdefault("expects_more", lambda: False)
-        options.setdefault("notifies", True)
-        self.settler = Settler(
-            at(),
-            self.keeper,  # type: ignore[arg-type]
-            worker_id="worker-1",
-            policy_of=lambda _name: RetryPolicy(max_retries=0, jitter=False),
-            on_settled=lambda jobs: self.settled.extend(job.id for job in jobs),
-            on_ready=self._on_ready,
-            **options,
-        )
-
-    def _settle(self, scope: Any, settlements: Sequence[Settlement]) -> Any:
-        self.batches.append([each.job_id for each in settlements])
-        return self._verb(scope, settlements)
-
-    def _notify(self, _scope: Any) -> None:
-        self.notified += 1
-
-    def _on_ready(self) -> None:
-        self.ready += 1
-
-    def add(self, *outcomes: Outcome) -> None:
-        for outcome in outcomes:
-            self.settler.add(outcome)
-
-    def write(self) -> None:
-        self.settler._write()
-
-
-@pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    return Desk(monkeypatch)
 
 
 @pytest.fixture
@@ -96,19 +32,6 @@ def told() -> Iterator[list[dict[str, Any]]]:
     signals.job_settled.connect(receive)
     yield found
     signals.job_settled.disconnect(receive)
-
-
-def done(job: ClaimedJob, **fields: Any) -> Outcome:
-    return Outcome(job=job, ending=Ending.COMPLETED, duration_ms=1.0, **fields)
-
-
-def failed(job: ClaimedJob, **fields: Any) -> Outcome:
-    return Outcome(job=job, ending=Ending.FAILED, error="e", duration_ms=1.0, **fields)
-
-
-def claimed(count: int) -> list[ClaimedJob]:
-    enqueue(count)
-    return claim(limit=count)
 
 
 def test_results_that_wait_are_settled_together(desk: Desk) -> None:
@@ -226,86 +149,6 @@ def test_giving_up_is_passed_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> 
 
     assert desk.settled == []
     assert desk.settler.pending == 1
-
-
-# --- notes ----------------------------------------------------------------------------------------
-
-
-def test_notes_are_written_before_the_result(desk: Desk) -> None:
-    job = running()
-    desk.settler.progress(job, 10)
-    desk.settler.log(job, "info", "first", None)
-    desk.settler.log(job, "result", "", '{"a":1}')
-    desk.settler.progress(job, 90)
-    desk.add(failed(job, retryable=False))
-
-    desk.write()
-
-    row = stored(job.id)
-    assert (row.status, row.progress) == ("dead", 90)
-    lines = TaskLog.objects.order_by("id").values_list("level", "message", "extra")
-    assert list(lines) == [("info", "first", None), ("result", "", '{"a":1}')]
-
-
-def test_only_the_latest_progress_is_written(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[int] = []
-
-    def note(_scope: Any, _id: Any, _token: Any, value: int) -> bool:
-        written.append(value)
-        return True
-
-    job, other = claimed(2)
-    monkeypatch.setattr(journal, "set_progress", note)
-    for value in range(50):
-        desk.settler.progress(job, value)
-    desk.settler.progress(other, 7)
-
-    desk.write()
-
-    assert written == [49, 7]
-
-
-def test_late_notes_are_dropped_and_said_once(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    job = running()._replace(token=1)
-    desk.settler.progress(job, 5)
-    for _ in range(3):
-        desk.settler.log(job, "info", "line", None)
-
-    desk.write()
-
-    assert caplog.text.count("dropped: the attempt no longer owns the job") == 1
-    assert TaskLog.objects.count() == 0
-
-
-def test_a_note_that_cannot_be_stored_keeps_no_result(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(*_: Any, **__: Any) -> bool:
-        raise DataError("too large")
-
-    monkeypatch.setattr(journal, "append_log", refuse)
-    job = running()
-    desk.settler.log(job, "info", "x", None)
-    desk.settler.progress(job, 5)
-    desk.add(done(job))
-
-    desk.write()
-
-    assert (stored(job.id).status, stored(job.id).progress) == ("complete", 5)
-    assert "cannot be stored" in caplog.text
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_look_brings_the_flags_up_to_date(desk: Desk) -> None:
-    calm, asked, lost = running(), running(), running()._replace(token=1)
-    operate.request_cancel(at(), asked.id)
-    attempts = [make_attempt(job) for job in (calm, asked, lost)]
-
-    for attempt in attempts:
-        desk.settler.look(attempt)
-
-    assert [each.is_cancel_requested for each in attempts] == [False, True, False]
-    assert [each.is_over for each in attempts] == [False, False, True]
 
 
 # --- waiting for company --------------------------------------------------------------------------
