@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from flexiq_django.exceptions import (
     TaskFailedError,
 )
 from flexiq_django.store import inspect
+from flexiq_django.store.scope import Scope
 
 if TYPE_CHECKING:
     from flexiq_django.api.queue import Queue
@@ -77,6 +79,12 @@ class JobResult:
 
     def __hash__(self) -> int:
         return hash(self._id)
+
+    @property
+    def _scope(self) -> Scope:
+        """Where the job lives, which a listing of every namespace may have found elsewhere."""
+        scope = self._queue.scope
+        return replace(scope, namespace=self._record.namespace) if self._record else scope
 
     # --- the job as last read ---------------------------------------------------------------------
 
@@ -149,7 +157,7 @@ class JobResult:
 
     def refresh(self) -> None:
         """Read the job again. If it is gone, what was read before stays."""
-        record = inspect.get(self._queue.scope, self._id)
+        record = inspect.get(self._scope, self._id)
         if record is not None:
             self._record = record
 
@@ -194,7 +202,7 @@ class JobResult:
         record = self.record
         failure = _FAILURES.get(record.status)
         if failure is None:
-            text = inspect.get_result(self._queue.scope, self._id)
+            text = inspect.get_result(self._scope, self._id)
             return None if text is None else decode_result(text)
         parsed = parse_error(record.error)
         raise failure(
@@ -206,7 +214,7 @@ class JobResult:
         )
 
     def _related(self, *, upwards: bool) -> list[str]:
-        return [str(key) for key in inspect.related(self._queue.scope, self._id, upwards=upwards)]
+        return [str(key) for key in inspect.related(self._scope, self._id, upwards=upwards)]
 
 
 def to_ms(moment: datetime | None) -> int | None:

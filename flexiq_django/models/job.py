@@ -56,7 +56,7 @@ class BaseJob(models.Model):
     namespace = NameField(max_length=100)
     queue = NameField(max_length=100)
     task_name = NameField(_("task"), max_length=200)
-    status = models.CharField(max_length=10, choices=STATUS_CHOICES)
+    status = NameField(max_length=10, choices=STATUS_CHOICES)
     priority = models.IntegerField(default=0, help_text=_("Larger runs first."))
     payload = models.TextField(_("arguments"), help_text=_("Encoded call arguments (JSON)."))
     result = models.TextField(null=True, help_text=_("Encoded return value (JSON)."))

@@ -10,6 +10,7 @@ from typing import Any
 from flexiq_django.core.cron import CronSchedule
 from flexiq_django.core.misfire import MisfirePolicy, plan_firing
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
+from flexiq_django.exceptions import FlexiQError
 from flexiq_django.store import dependencies, promote, retention, schedules, settle, workers
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
@@ -107,7 +108,8 @@ class Periodic:
         for row, now in ready:
             try:
                 self._fire(row, now)
-            except Exception:  # one bad row, whatever is wrong with it, must not stop the others
+            except (FlexiQError, ValueError, TypeError, ArithmeticError, LookupError):
+                # One bad row, whatever is wrong with it, must not stop the others.
                 failed = True
                 logger.exception("schedule %s cannot fire", row.name)
         if ready:

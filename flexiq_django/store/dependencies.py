@@ -6,7 +6,7 @@ An edge is open until its parent has ended. A job with an open edge is in none o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
@@ -26,6 +26,8 @@ Parents = Mapping[UUID, list[UUID]]
 _FAILURES = {JobStatus.DEAD.value, JobStatus.FAILED.value, JobStatus.CANCELLED.value}
 _ENDED = {status.value for status in TERMINAL}
 _CANCELLED = JobStatus.CANCELLED.value
+
+Key = TypeVar("Key", UUID, int)
 
 
 def open_parents(database: Database, jobs: Sequence[NewJob]) -> Parents:
@@ -143,18 +145,18 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
             break
         # Lock the dependents before looking at their other edges: two parents that end at the same
         # moment would otherwise each see the other's edge still open, and nobody would release.
-        children = sorted({child for child, _, _ in edges})
+        children = sorted({edge.child for edge in edges})
         rows = {
             database.read_id(row[0]): row
             for row in database.lock_rows(
                 "id, status, queue, deployment_id, scheduled_at", children
             )
         }
-        _close_edges(database, ended)
+        _close_edges(database, edges)
         doomed: dict[UUID, UUID] = {}
-        for child, parent, allow_failure in edges:
-            if ended[parent] in _FAILURES and not allow_failure:
-                doomed.setdefault(child, parent)
+        for edge in edges:
+            if ended[edge.parent] in _FAILURES and not edge.allow_failure:
+                doomed.setdefault(edge.child, edge.parent)
         blocked = _with_open_edges(database, children)
         waiting = {key: row for key, row in rows.items() if row[1] == JobStatus.PENDING.value}
         released += _release(
@@ -196,22 +198,29 @@ def _archived(database: Database, ids: set[UUID]) -> dict[UUID, str]:
     return found
 
 
-def _chunks(ids: Sequence[UUID], size: int = 500) -> Iterable[Sequence[UUID]]:
+def _chunks(ids: Sequence[Key], size: int = 500) -> Iterable[Sequence[Key]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def _open_edges(database: Database, parents: Iterable[UUID]) -> list[tuple[UUID, UUID, bool]]:
-    edges: list[tuple[UUID, UUID, bool]] = []
+class _Edge(NamedTuple):
+    id: int
+    child: UUID
+    parent: UUID
+    allow_failure: bool
+
+
+def _open_edges(database: Database, parents: Iterable[UUID]) -> list[_Edge]:
+    edges: list[_Edge] = []
     for chunk in _chunks(list(parents)):
         condition, params = database.among("parent_id", chunk)
         rows = database.fetch(
-            "SELECT job_id, parent_id, allow_failure"  # noqa: S608 - names are our own
+            "SELECT id, job_id, parent_id, allow_failure"  # noqa: S608 - names are our own
             f" FROM {EDGES} WHERE {condition} AND is_open = {database.true}",
             params,
         )
         edges += [
-            (database.read_id(child), database.read_id(parent), bool(allow))
-            for child, parent, allow in rows
+            _Edge(key, database.read_id(child), database.read_id(parent), bool(allow))
+            for key, child, parent, allow in rows
         ]
     return edges
 
@@ -222,18 +231,20 @@ def _with_open_edges(database: Database, children: Sequence[UUID]) -> set[UUID]:
         condition, params = database.among("job_id", chunk)
         rows = database.fetch(
             f"SELECT DISTINCT job_id FROM {EDGES}"  # noqa: S608
-            f" WHERE {condition} AND is_open = {database.true}",
+            f" WHERE {condition} AND is_open = {database.true}{database.latest}",
             params,
         )
         blocked.update(database.read_id(key) for (key,) in rows)
     return blocked
 
 
-def _close_edges(database: Database, parents: Iterable[UUID]) -> None:
-    for chunk in _chunks(sorted(parents)):
-        JobDependency.objects.using(database.scope.using).filter(
-            parent_id__in=chunk, is_open=True
-        ).update(is_open=False)
+def _close_edges(database: Database, edges: Iterable[_Edge]) -> None:
+    # Exactly those we saw: an edge that was committed since belongs to a child that nobody has
+    # looked at, and its re-check finds it only while it is open.
+    for chunk in _chunks(sorted(edge.id for edge in edges)):
+        JobDependency.objects.using(database.scope.using).filter(id__in=chunk, is_open=True).update(
+            is_open=False
+        )
 
 
 def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> int:

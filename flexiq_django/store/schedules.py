@@ -40,19 +40,15 @@ class ScheduleRow(NamedTuple):
 def declare(scope: Scope, row: dict[str, Any], next_run_at: datetime) -> None:
     """Store a schedule of the code, or bring the stored one up to date.
 
-    ``next_run_at`` is used for a new schedule, for one whose timing changed, and for one that
-    nobody declared for a while: none of these fires at once. Whether it is enabled is the
-    operator's choice and stays.
+    ``next_run_at`` is used for a new schedule and for one whose timing changed: neither fires at
+    once. Otherwise the stored next run stays, so that the misfire policy decides about runs that
+    were missed while no worker was there. Whether it is enabled is the operator's choice and stays.
     """
     database = open_database(scope)
     names = ("task_name", "cron", "timezone", "payload", "queue", "misfire_policy",
              "misfire_window_ms")  # fmt: skip
     params = {**row, "next_run_at": database.moment(next_run_at)}
-    forgotten = database.plus_ms("{now}", f"-{FORGOTTEN_AFTER_MS}")
-    changed = (
-        "(cron <> %(cron)s OR timezone <> %(timezone)s"
-        f" OR (declared_at IS NOT NULL AND declared_at < {forgotten}))"
-    )
+    changed = "(cron <> %(cron)s OR timezone <> %(timezone)s)"
     moved = f"CASE WHEN {changed} THEN %(next_run_at)s ELSE next_run_at END"
     found = database.change(
         f"UPDATE {SCHEDULES} SET"  # noqa: S608 - names are our own

@@ -31,6 +31,8 @@ class Database(Link):
     types: ClassVar[Mapping[str, str]]
     #: The literal for a true boolean.
     true: ClassVar[str] = "1"
+    #: What makes a SELECT see what is committed now, also where a snapshot of the past is the rule.
+    latest: ClassVar[str] = ""
     #: What a naive UTC text needs to be read as UTC.
     zone_suffix: ClassVar[str] = ""
     #: When a ready job was due, in a form that sorts and is cheap to read.

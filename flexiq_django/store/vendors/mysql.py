@@ -49,6 +49,7 @@ class MySQL(Database):
         "moment": "datetime(6)",
     }
     clock = "UTC_TIMESTAMP(6)"
+    latest = " LOCK IN SHARE MODE"
     batch_size = 500
     rest_factor = 0.5
 
