@@ -170,6 +170,17 @@ def late(attempt: Attempt) -> Outcome:
     )
 
 
+def interrupted(attempt: Attempt) -> Outcome:
+    """The outcome of an attempt whose worker stops before the body has ended."""
+    return Outcome(
+        job=attempt.job,
+        ending=Ending.FAILED,
+        error=words.INTERRUPTED,
+        retry_after=0.0,
+        duration_ms=_elapsed_ms(attempt),
+    )
+
+
 def too_late(job: ClaimedJob) -> Outcome:
     """The outcome of a job that was claimed after it had expired."""
     return Outcome(job=job, ending=Ending.EXPIRED, error=words.EXPIRED)

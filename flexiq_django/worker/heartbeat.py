@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -29,12 +30,25 @@ class Holdings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[UUID, ClaimedJob] = {}
+        self._until: dict[UUID, float] = {}
         self._attempts: dict[tuple[UUID, int], Attempt] = {}
 
-    def add(self, jobs: list[ClaimedJob]) -> None:
-        """These jobs are ours now."""
+    def add(self, jobs: list[ClaimedJob], until: float = math.inf) -> None:
+        """These jobs are ours now, and surely until then (monotonic seconds)."""
         with self._lock:
             self._jobs.update((job.id, job) for job in jobs)
+            self._until.update((job.id, until) for job in jobs)
+
+    def extend(self, ids: Iterable[UUID], until: float) -> None:
+        """The leases of these jobs of ours last until then."""
+        with self._lock:
+            self._until.update((key, until) for key in ids if key in self._jobs)
+
+    def is_surely_ours(self, job: ClaimedJob) -> bool:
+        """Whether the lease of a job cannot have run out, whatever held this process up."""
+        with self._lock:
+            until = self._until.get(job.id)
+        return until is not None and time.monotonic() < until
 
     def begin(self, attempt: Attempt) -> None:
         """The body of a job of ours begins."""
@@ -53,6 +67,7 @@ class Holdings:
             for job in jobs:
                 if self._jobs.get(job.id, job).token == job.token:
                     self._jobs.pop(job.id, None)
+                    self._until.pop(job.id, None)
 
     def fences(self) -> list[tuple[UUID, int]]:
         """(id, token) of every job we own."""
@@ -138,11 +153,12 @@ class Heartbeat:
                 attempt.is_cancel_requested = True
 
     def _beat(self) -> None:
-        held = self._holdings.fences()
+        held, asked = self._holdings.fences(), time.monotonic()
         if held:
             owned = self._keeper.call(
                 lambda: lease.renew(self._scope, held, lease_ms=self._lease_ms)
             )
+            self._holdings.extend(owned, asked + self._lease_ms / 1000)
             self._note_lost({key for key, _ in held} - owned)
         self._measure_skew()
         self._keeper.call(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from flexiq_django import signals
@@ -60,6 +61,7 @@ class ClaimLoop:
         self._submitted_at = 0.0
         self._pause = SHORTEST_PAUSE
         self._is_woken = True
+        self._refused: deque[ClaimedJob] = deque()
         self.claimed = 0
         #: Whether the loop has stopped claiming until more attempts are settled.
         self.awaits_settler = False
@@ -102,10 +104,11 @@ class ClaimLoop:
 
     def give_back(self, jobs: Sequence[ClaimedJob]) -> None:
         """Return jobs whose body has not begun to where any worker can claim them."""
-        if jobs:
-            self._keeper.call(lambda: lease.release(self._scope, jobs))
-            self._holdings.drop(list(jobs))
-            self.claimed -= len(jobs)
+        held = [*jobs, *(self._refused.popleft() for _ in range(len(self._refused)))]
+        if held:
+            self._keeper.call(lambda: lease.release(self._scope, held))
+            self._holdings.drop(held)
+            self.claimed -= len(held)
 
     def _room(self) -> int:
         """How many jobs to claim now; 0 while enough are at hand or the settler lags behind."""
@@ -125,7 +128,8 @@ class ClaimLoop:
 
     def _claim(self, limit: int) -> list[ClaimedJob]:
         """Take from the lanes known last; look for lanes when that gave nothing, or is old news."""
-        is_fresh = time.monotonic() - self._lanes_at < LANES_SECONDS
+        asked = time.monotonic()
+        is_fresh = asked - self._lanes_at < LANES_SECONDS
         tried = self._lanes if is_fresh or self._is_woken else []
         jobs = self._take(tried, limit) if tried else []
         if not jobs:
@@ -135,7 +139,7 @@ class ClaimLoop:
                 jobs = self._take(found, limit)
         if jobs:
             self.claimed += len(jobs)
-            self._holdings.add(jobs)
+            self._holdings.add(jobs, asked + self._options.lease_ms / 1000)
             self._submitted_at = time.monotonic()
             self._executor.submit(jobs)
         return jobs
@@ -164,8 +168,24 @@ class ClaimLoop:
             )
         )
 
+    def may_begin(self, job: ClaimedJob) -> bool:
+        """Whether the body of a job may begin; else it goes back. Any thread may ask.
+
+        A process that was frozen, or starved, may hold jobs that others run by now.
+        """
+        if self._holdings.is_surely_ours(job):
+            return True
+        logger.warning(
+            "job %s (%s) is given back: its lease may have run out", job.id, job.task_name
+        )
+        self._refused.append(job)
+        self._waker.wake()
+        return False
+
     def _give_back_stale(self) -> None:
         """Long bodies have taken every slot: jobs held in advance must not wait behind them."""
+        if self._refused:
+            self.give_back([])
         if self._executor.waiting and time.monotonic() - self._submitted_at > LONGEST_HELD:
             self._buffer.forget()  # or the next claim would fetch them all again
             self.give_back(self._executor.take_back())

@@ -6,16 +6,17 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import INTERRUPTED, Ending, Outcome, decide
+from flexiq_django.core.outcome import decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
-from flexiq_django.worker.attempt import Runner, late, too_late
+from flexiq_django.worker.attempt import Runner, interrupted, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.chores import build_chores
@@ -25,7 +26,7 @@ from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop, announce_started
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.settler import Settler
-from flexiq_django.worker.shutdown import handled_signals
+from flexiq_django.worker.shutdown import handled_signals, within
 from flexiq_django.worker.waking import make_waker
 
 logger = logging.getLogger(__name__)
@@ -182,7 +183,8 @@ class WorkerProcess:
         settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
         self._chores.stop(LAST_WRITES)
         self._heartbeat.stop(LAST_WRITES)
-        self._attempt_call(lambda: workers.remove(options.scope, self.worker_id))
+        sign_off = partial(workers.remove, options.scope, self.worker_id)
+        within(LAST_WRITES, partial(self._attempt_call, sign_off))
         signals.send(
             signals.worker_stopped, worker_id=self.worker_id, namespace=options.scope.namespace
         )
@@ -203,16 +205,7 @@ class WorkerProcess:
         logger.warning(
             "job %s (%s) is interrupted: the worker stops", attempt.job.id, attempt.job.task_name
         )
-        duration_ms = (time.monotonic() - attempt.began) * 1000
-        self._settler.add(
-            Outcome(
-                job=attempt.job,
-                ending=Ending.FAILED,
-                error=INTERRUPTED,
-                retry_after=0.0,
-                duration_ms=duration_ms,
-            )
-        )
+        self._settler.add(interrupted(attempt))
 
     def _must_give_up(self) -> bool:
         return time.monotonic() > self._last_call
@@ -221,6 +214,8 @@ class WorkerProcess:
 
     def _run_job(self, job: ClaimedJob) -> None:
         """Run a body in an executor's thread, and hand on how it ended."""
+        if not self._loop.may_begin(job):
+            return
         if job.is_expired:
             self._settler.add(too_late(job))
             return

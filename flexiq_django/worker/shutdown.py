@@ -7,6 +7,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
+from flexiq_django.worker.connections import close_all
+
 
 @contextlib.contextmanager
 def handled_signals(on_signal: Callable[[], None]) -> Iterator[None]:
@@ -24,3 +26,20 @@ def handled_signals(on_signal: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+def within(seconds: float, action: Callable[[], None]) -> None:
+    """Run an action on a thread of its own; go on after ``seconds`` even if it has not ended.
+
+    A statement that waits for a lock cannot be called back, and must not hold the process.
+    """
+
+    def run() -> None:
+        try:
+            action()
+        finally:
+            close_all()
+
+    thread = threading.Thread(target=run, name="flexiq-last", daemon=True)
+    thread.start()
+    thread.join(seconds)

@@ -128,6 +128,7 @@ class Example:
     def run_all_jobs(self) -> None:
         """Run a worker until every job has ended."""
         worker = self.start_worker()
+        worker.wait_for_log("worker .* started")  # before that a SIGTERM just ends the process
         self.wait_for_end(worker)
         assert worker.terminate() == 0, worker.log_tail()
 
