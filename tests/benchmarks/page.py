@@ -51,14 +51,14 @@ the largest ratio of two measurements of the same round.
 
 With a PostgreSQL server on which you may create databases, on a machine that is otherwise quiet:
 
-```
+```text
 make bench BENCH_ARGS="--database-url postgresql://postgres@127.0.0.1:5432/postgres"
 ```
 
 The peers are no dependencies of the package. To measure against the versions above, give them an
 environment of their own:
 
-```
+```text
 python -m tests.benchmarks --make-peers-venv .venv-peers
 python -m tests.benchmarks --peers-venv .venv-peers --output docs/benchmarks.md --database-url ...
 ```
