@@ -34,7 +34,7 @@ def test_pages_name_no_path_of_a_machine() -> None:
     found = [
         f"{page_name(page)}: {word}"
         for page in all_pages()
-        for word in ("/work/", "/root/", "/home/")
+        for word in (f"/{folder}/" for folder in ("home", "root", "work"))
         if word in page.read_text()
     ]
     assert not found
