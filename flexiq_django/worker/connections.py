@@ -15,6 +15,7 @@ from django.db import Error as DjangoDatabaseError
 from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.scheduler.loop import Interrupted
 from flexiq_django.store import link
 from flexiq_django.store.scope import Scope
@@ -81,7 +82,7 @@ class Keeper:
                 logger.warning(
                     "database %r is away (%s); next try in %.1f s",
                     self._scope.using,
-                    str(error).strip().splitlines()[0] if str(error) else type(error).__name__,
+                    gist(error),
                     outage_pause,
                 )
                 self.close()
@@ -117,6 +118,20 @@ _thread = threading.local()
 def known_aliases() -> list[str]:
     """The databases of the project."""
     return sorted(connections)
+
+
+def require_reachable(alias: str) -> None:
+    """Raises ``ConfigurationError`` if the database does not let this process in."""
+    try:
+        connections[alias].ensure_connection()
+    except DjangoDatabaseError as error:
+        raise ConfigurationError(f"database {alias!r} cannot be reached: {gist(error)}") from None
+
+
+def gist(error: BaseException) -> str:
+    """The first line of an error's message, or its name."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def close_all() -> None:

@@ -1,7 +1,7 @@
 """Several worker processes under one parent that replaces those that die.
 
 Children are spawned, never forked: they share no socket, no lock and no thread with the parent,
-which opens no database connection at all.
+which keeps no database connection open.
 """
 
 from __future__ import annotations

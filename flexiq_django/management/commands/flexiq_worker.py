@@ -12,7 +12,7 @@ from flexiq_django.api import options as check
 from flexiq_django.conf import Settings, get_settings
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.store.scope import Scope
-from flexiq_django.worker.connections import close_all, known_aliases
+from flexiq_django.worker.connections import close_all, known_aliases, require_reachable
 from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
@@ -66,11 +66,21 @@ class Command(BaseCommand):
             help="Seconds running jobs get to finish. Default: the STOP_TIMEOUT_SECONDS setting.",
         )
 
-    def handle(self, *args: Any, **given: Any) -> None:
+    def execute(self, *args: Any, **given: Any) -> str | None:
+        """Look at the options and the database first: the system checks may need both.
+
+        Only a worker that has been at work waits for its database. One that never reached it is
+        more likely misconfigured, and whoever started it should hear of it.
+        """
         try:
-            options = worker_options(given)
+            self._options = worker_options(given)
+            require_reachable(self._options.scope.using)
         except FlexiQError as error:
             raise CommandError(str(error)) from None
+        return super().execute(*args, **given)
+
+    def handle(self, *args: Any, **given: Any) -> None:
+        options = self._options
         log_to_stderr(given["verbosity"])
         if given["processes"] > 1:
             close_all()
