@@ -33,6 +33,10 @@ class InvalidScheduleError(FlexiQError, ValueError):
     """The schedule cannot be understood or never fires."""
 
 
+class InvalidLimitError(InvalidOptionError):
+    """A rate or concurrency limit is not one of the allowed forms."""
+
+
 class UnknownStatusError(InvalidOptionError):
     """The status is not one of the known job statuses."""
 
@@ -59,6 +63,10 @@ class ConfigurationError(FlexiQError, ValueError):
 
 class UnknownTaskError(FlexiQError, LookupError):
     """No task of this name is registered in this process."""
+
+
+class TaskRevokedError(FlexiQError, RuntimeError):
+    """The task is revoked: no new job of it is taken until unrevoke_task()."""
 
 
 class UniqueKeyError(FlexiQError, RuntimeError):

@@ -21,6 +21,7 @@ from flexiq_django.models import (
     ReplayHistory,
     TaskLog,
     TaskMetric,
+    TaskState,
     Worker,
 )
 from flexiq_django.store.ids import new_id
@@ -229,6 +230,16 @@ class QueueStateFactory(DjangoModelFactory):
     namespace = "default"
     name = "default"
     paused_at = NOW
+
+
+class TaskStateFactory(DjangoModelFactory[TaskState]):
+    """A task something was said about."""
+
+    class Meta:
+        model = TaskState
+
+    namespace = "default"
+    name = "app.tasks.work"
 
 
 class PeriodicTaskFactory(DjangoModelFactory):

@@ -62,6 +62,11 @@ def _committed(
     )
 
 
+def wake_workers(scope: Scope) -> None:
+    """After the commit, let listening workers look for work: a queue has opened."""
+    transaction.on_commit(partial(_notify, scope, at_once=True), using=scope.using, robust=True)
+
+
 def _is_notify_due(scope: Scope) -> bool:
     if not get_settings().LISTEN:
         return False
@@ -72,9 +77,11 @@ def _is_notify_due(scope: Scope) -> bool:
     return True
 
 
-def _notify(scope: Scope) -> None:
+def _notify(scope: Scope, *, at_once: bool = False) -> None:
     """Wake listening workers. Losing one costs a poll interval, never a job."""
-    if link.sign_of_work(scope) != "notification" or not _is_notify_due(scope):
+    if link.sign_of_work(scope) != "notification" or not get_settings().LISTEN:
+        return
+    if not at_once and not _is_notify_due(scope):
         return
     try:
         link.notify(scope)

@@ -130,6 +130,7 @@ def _fields(
         "notes": encode_notes(own.get("notes")),
         "parents": check.check_parents(own.get("depends_on")),
         "allow_parent_failure": bool(own.get("allow_parent_failure")),
+        "is_limited": task is not None and task.options.is_limited,
         "deployment_id": _label("deployment_id", own.get("deployment_id"), settings.DEPLOYMENT_ID),
         "session_id": check.check_text("session_id", own.get("session_id"), longest=200),
         "user_id": check.check_text("user_id", own.get("user_id"), longest=200),

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from flexiq_django.core.lanes import SEPARATOR
-from flexiq_django.exceptions import DependencyError, InvalidOptionError
+from flexiq_django.exceptions import DependencyError, InvalidLimitError, InvalidOptionError
 
 _LONGEST_MS = 100 * 365 * 86_400_000  # a hundred years
 #: Years that every database stores, in whichever zone its session is.
@@ -68,6 +68,16 @@ def check_priority(option: str, value: Any) -> int | None:
     if value is None:
         return None
     return check_whole(option, value, least=-(2**31) + 1, most=2**31 - 1)
+
+
+def check_concurrency(option: str, value: object) -> int:
+    """How many jobs may run at once. 0 is refused: pausing is the way to stop a queue."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 2**31 - 1:
+        raise InvalidLimitError(
+            f"{option} is {value!r}; allowed is a whole number from 1 to {2**31 - 1}"
+            " (to stop a queue, pause it)"
+        )
+    return value
 
 
 def check_seconds(option: str, value: Any, *, above_zero: bool = False) -> int | None:

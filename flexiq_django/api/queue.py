@@ -8,17 +8,17 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from flexiq_django.api import options as check
 from flexiq_django.api.announce import announce, may_notify_with_insert
+from flexiq_django.api.declaring import task_options
 from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.operations import Operations
 from flexiq_django.api.result import JobResult
 from flexiq_django.api.schedule import Schedule, build_schedule
-from flexiq_django.api.task import Task, TaskOptions
+from flexiq_django.api.steering import Steering
+from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import get_settings
 from flexiq_django.core.misfire import MisfirePolicy
-from flexiq_django.core.retry import RetryPolicy
-from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.scope import Scope
 
@@ -28,7 +28,7 @@ R = TypeVar("R")
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
 
-class Queue(Inspection, Operations):
+class Queue(Inspection, Operations, Steering):
     """A namespace of jobs in one database, and the tasks declared on it.
 
     Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all
@@ -113,6 +113,9 @@ class Queue(Inspection, Operations):
         soft_timeout: float | None = None,
         result_ttl: float | None = None,
         transactional: bool = False,
+        rate_limit: str | None = None,
+        max_concurrent: int | None = None,
+        retry_budget: str | None = None,
         retry_backoff: float = 1.0,
         retry_delays: Sequence[float] = (),
         max_retry_delay: float = 300.0,
@@ -132,15 +135,17 @@ class Queue(Inspection, Operations):
         ``max_retry_delay``, drawn at random from that span unless ``jitter=False``; ``retry_on``
         and ``dont_retry_on`` say for which exceptions. With ``transactional=True`` the body and the
         completion of the job commit together, in the queue's database. ``soft_timeout`` is noticed
-        by ``current_job.check_timeout()``. Raises ``InvalidOptionError`` and
-        ``ConfigurationError``.
+        by ``current_job.check_timeout()``. Over all workers together, ``rate_limit`` (such as
+        ``"100/m"``) and ``max_concurrent`` bound how many jobs of the task start and run;
+        ``retry_budget`` (such as ``"100/m"``) bounds their retries: beyond it a failed job is dead
+        at once. Raises ``InvalidOptionError`` and ``ConfigurationError``.
         """
         if function is not None:
             return self._declare(function, options)
         return lambda function: self._declare(function, options)
 
     def _declare(self, function: Callable[P, R], options: Mapping[str, Any]) -> Task[P, R]:
-        name, chosen = _task_options(function, options)
+        name, chosen = task_options(function, options)
         task = Task(function, name=name, queue=self, options=chosen)
         self.tasks[name] = task
         return task
@@ -264,37 +269,3 @@ def queues_of(scope: Scope) -> list[Queue]:
     """
     own = [each for each in _queues if each.scope == scope]
     return own + [each for each in _queues if each.follows_settings and each not in own]
-
-
-def _task_options(
-    function: Callable[..., Any], options: Mapping[str, Any]
-) -> tuple[str, TaskOptions]:
-    """The name and the checked options of a declaration."""
-    given = dict(options)
-    name = given.pop("name", None) or f"{function.__module__}.{function.__qualname__}"
-    check.check_name("name", name, longest=200)
-    policy = RetryPolicy(
-        max_retries=given.get("max_retries") or 0,
-        backoff=given.pop("retry_backoff", 1.0),
-        delays=given.pop("retry_delays", None) or (),
-        max_delay=given.pop("max_retry_delay", 300.0),
-        jitter=given.pop("jitter", True),
-        retry_on=given.pop("retry_on", None) or (),
-        dont_retry_on=given.pop("dont_retry_on", None) or (),
-    )
-    known = TaskOptions.__dataclass_fields__
-    unknown = sorted(set(given) - set(known) | ({"retry"} & set(given)))
-    if unknown:
-        raise TypeError(f"task {name}: unknown option {', '.join(unknown)}")
-    check.check_priority("priority", given.get("priority"))
-    check.check_seconds("timeout", given.get("timeout"), above_zero=True)
-    check.check_seconds("soft_timeout", given.get("soft_timeout"), above_zero=True)
-    check.check_seconds("result_ttl", given.get("result_ttl"))
-    if given.get("queue") is not None:
-        check.check_name("queue", given["queue"], longest=100)
-    if given.get("transactional") and check.is_coroutine(function):
-        raise ConfigurationError(
-            f"task {name}: transactional=True needs a plain function: Django's transactions do not"
-            " work in coroutines"
-        )
-    return name, TaskOptions(**given, retry=policy)

@@ -32,7 +32,23 @@ class TaskOptions:
     soft_timeout: float | None = None
     result_ttl: float | None = None
     transactional: bool = False
+    rate_limit: str | None = None
+    max_concurrent: int | None = None
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether jobs of the task start under a limit of its own."""
+        return self.rate_limit is not None or self.max_concurrent is not None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What holds for all jobs of the task together."""
+        return {
+            "rate_limit": self.rate_limit,
+            "max_concurrent": self.max_concurrent,
+            "retry_budget": self.retry.budget,
+        }
 
 
 class Task(Generic[P, R]):

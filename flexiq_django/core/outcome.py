@@ -68,7 +68,8 @@ def decide(
         wait = wait_before_retry(policy, job.retry_count, random=draw)
     # What a task asks for is not checked before; a time no database can store helps nobody.
     wait = min(max(0.0, wait), MAX_WAIT_SECONDS)
-    return _settlement(outcome, JobStatus.PENDING, wait_ms=round(wait * 1000))
+    settlement = _settlement(outcome, JobStatus.PENDING, wait_ms=round(wait * 1000))
+    return settlement if policy.budget is None else settlement._replace(is_budgeted=True)
 
 
 def _settlement(outcome: Outcome, status: JobStatus, *, wait_ms: int = 0) -> Settlement:

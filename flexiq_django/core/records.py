@@ -10,7 +10,10 @@ from uuid import UUID
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewJob:
-    """A job about to be stored. Times are milliseconds; ``delay_ms`` counts from the insert."""
+    """A job about to be stored. Times are milliseconds; ``delay_ms`` counts from the insert.
+
+    ``is_limited``: its task has a limit of its own, so the job waits in a lane of its task.
+    """
 
     id: UUID
     queue: str
@@ -34,6 +37,7 @@ class NewJob:
     trace_id: str | None = None
     parents: tuple[UUID, ...] = ()
     allow_parent_failure: bool = False
+    is_limited: bool = False
 
 
 class ClaimedJob(NamedTuple):
@@ -61,7 +65,8 @@ class Settlement(NamedTuple):
     """What to write at the end of an attempt. ``wait_ms`` is the time until the retry.
 
     ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes
-    neither. A tuple for the same reason as ``ClaimedJob``.
+    neither. ``is_budgeted``: a retry that needs a token of its task's retry budget. A tuple for the
+    same reason as ``ClaimedJob``.
     """
 
     job_id: UUID
@@ -76,6 +81,7 @@ class Settlement(NamedTuple):
     wait_ms: int = 0
     duration_ms: float | None = None
     succeeded: bool = False
+    is_budgeted: bool = False
 
 
 class JobRecord(NamedTuple):

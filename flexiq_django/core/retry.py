@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from flexiq_django.core.rates import parse_rate_limit
 from flexiq_django.exceptions import InvalidOptionError
 
 #: Ten years: a longer wait is a mistake, and would not fit every database's dates.
@@ -22,6 +23,7 @@ class RetryPolicy:
     exact wait before retry ``n``, and past the end the last value repeats. Without ``delays`` the
     wait grows from ``backoff``, doubling up to ``max_delay``; ``jitter`` draws it evenly between 0
     and that. With ``retry_on`` only those exceptions are retried; ``dont_retry_on`` outranks it.
+    ``budget``, such as ``"100/m"``, bounds the retries of all jobs of the task together.
 
     Raises ``InvalidOptionError`` naming the field and what is allowed.
     """
@@ -33,6 +35,7 @@ class RetryPolicy:
     jitter: bool = True
     retry_on: tuple[type[BaseException], ...] = ()
     dont_retry_on: tuple[type[BaseException], ...] = ()
+    budget: str | None = None
 
     def __post_init__(self) -> None:
         _check_count("max_retries", self.max_retries)
@@ -46,6 +49,8 @@ class RetryPolicy:
             _check_seconds(f"delays[{index}]", delay)
         for name in ("retry_on", "dont_retry_on"):
             _check_exceptions(name, getattr(self, name))
+        if self.budget is not None:
+            parse_rate_limit("retry_budget", self.budget)
 
 
 def wait_before_retry(

@@ -47,6 +47,14 @@ class TaskState(BaseGate):
     """A task that is revoked or limited. A task without a row is neither."""
 
     revoked_at = UtcDateTimeField(null=True)
+    retry_budget = models.CharField(
+        max_length=50,
+        null=True,
+        help_text=_("Retries of all its jobs together, such as 100/m."),
+    )
+    retry_full_at = UtcDateTimeField(
+        null=True, help_text=_("When the bucket of retries will be full again.")
+    )
 
     class Meta:
         db_table = "flexiq_task_state"

@@ -6,11 +6,12 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from flexiq_django.core.cron import CronSchedule
-from flexiq_django.core.misfire import MisfirePolicy, plan_firing
+from flexiq_django.core.misfire import FiringPlan, MisfirePolicy, plan_firing
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
-from flexiq_django.exceptions import FlexiQError
+from flexiq_django.exceptions import FlexiQError, TaskRevokedError
 from flexiq_django.store import dependencies, promote, retention, schedules, settle, workers
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
@@ -125,7 +126,19 @@ class Periodic:
             window=timedelta(milliseconds=row.misfire_window_ms),
         )
         jobs = self._build(row, plan.occurrences)
-        fired = self._call(
+        try:
+            fired = self._store(row, plan, jobs)
+        except TaskRevokedError:
+            logger.warning("schedule %s skips a run: %s is revoked", row.name, row.task_name)
+            fired = self._store(row, plan, [])
+        if fired:
+            self._on_ready(len(fired))
+        if plan.missed:
+            at_least = "at least " if plan.missed_is_capped else ""
+            logger.warning("schedule %s missed %s%s runs", row.name, at_least, plan.missed)
+
+    def _store(self, row: ScheduleRow, plan: FiringPlan, jobs: list[NewJob]) -> list[UUID] | None:
+        return self._call(  # type: ignore[no-any-return]
             lambda: schedules.fire(
                 self._scope,
                 row,
@@ -135,8 +148,3 @@ class Periodic:
                 missed=plan.missed,
             )
         )
-        if fired:
-            self._on_ready(len(fired))
-        if plan.missed:
-            at_least = "at least " if plan.missed_is_capped else ""
-            logger.warning("schedule %s missed %s%s runs", row.name, at_least, plan.missed)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from flexiq_django.core.lanes import parse_lane
+from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import ClaimedJob
-from flexiq_django.models import QueueState
+from flexiq_django.store.gates import NO_GATES, Gates, guard
 from flexiq_django.store.ids import new_token
+from flexiq_django.store.meter import Meter
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Database
+
+
+class Claimed(NamedTuple):
+    """What a claim gave. ``opens_in``: seconds until a rate limit lets more jobs start."""
+
+    jobs: list[ClaimedJob]
+    opens_in: float | None = None
+
+
+_Taken = list[tuple[str, tuple[Any, ...]]]
 
 
 def discover_lanes(
@@ -34,57 +45,127 @@ def discover_lanes(
 
 
 def claim(
-    scope: Scope, *, lanes: Sequence[str], limit: int, worker_id: str, lease_ms: int
-) -> list[ClaimedJob]:
+    scope: Scope,
+    *,
+    lanes: Sequence[str],
+    limit: int,
+    worker_id: str,
+    lease_ms: int,
+    gates: Gates = NO_GATES,
+    limited: int | None = None,
+) -> Claimed:
     """Claim up to ``limit`` ready jobs, best first: higher priority, then due earlier, then older.
 
     Each becomes running, its attempt goes up by one, and it carries a new token and a lease of
-    ``lease_ms`` from now. Jobs of paused queues stay. No job is ever handed to two callers. Fewer
-    than ``limit`` come back when there are no more, or when others took them at the same moment.
+    ``lease_ms`` from now. Jobs of paused queues stay, and jobs under a limit as far as it does not
+    let them through; ``gates`` is what the worker knows of both. At most ``limited`` jobs are under
+    a limit. No job is ever handed to two callers. Fewer than ``limit`` come back when there are no
+    more, when others took them at the same moment, or when ``gates`` is out of date.
     """
-    if not lanes or limit < 1:
-        return []
+    names = [name for name in lanes if parse_lane(name).queue not in gates.paused]
+    if not names or limit < 1:
+        return Claimed([])
     database = open_database(scope)
-    token = new_token()
-    params = {"token": token, "worker_id": worker_id, "lease_ms": lease_ms}
-    if len(lanes) == 1:
-        return _claimed(_take(database, lanes[0], limit, params), token)
-    # Plan without locks, then take: one statement that locked the heads of every lane would hide
-    # the rows it gives back from the other workers.
-    planned = Counter(database.heads(_open(database, lanes), limit))
-    if len(planned) == 1:
-        lane, count = planned.popitem()
-        return _claimed(_take(database, lane, count, params), token)
-    taken: list[tuple[str, tuple[Any, ...]]] = []
+    claim = _Claim(database, gates, {"worker_id": worker_id, "lease_ms": lease_ms})
+    behind = [name for name in names if gates.is_limited(parse_lane(name))]
+    if not behind:
+        return Claimed(claim.jobs(claim.take(names, limit)))
     with database.transaction():
-        for lane, count in sorted(planned.items()):
-            taken += _take(database, lane, count, params)
-    return _claimed(taken, token)
+        taken, opens_in = claim.take_metered(names, behind, limit, limited)
+    return Claimed(claim.jobs(taken), opens_in)
 
 
-def _open(database: Database, lanes: Sequence[str]) -> list[str]:
-    paused = set(
-        QueueState.objects.using(database.scope.using)
-        .filter(namespace=database.scope.namespace, paused_at__isnull=False)
-        .values_list("name", flat=True)
-    )
-    return [lane for lane in lanes if parse_lane(lane).queue not in paused] if paused else [*lanes]
+class _Claim:
+    """One claim: one token, taken lane by lane."""
 
+    def __init__(self, database: Database, gates: Gates, params: dict[str, Any]) -> None:
+        self._database = database
+        self._gates = gates
+        self._token = new_token()
+        self._params = {**params, "token": self._token}
 
-def _take(
-    database: Database, lane: str, limit: int, params: dict[str, Any]
-) -> list[tuple[str, tuple[Any, ...]]]:
-    queue = parse_lane(lane).queue
-    return [(lane, row) for row in database.take(lane, limit, {**params, "queue": queue})]
+    def take(self, lanes: Sequence[str], limit: int) -> _Taken:
+        """From lanes without limits."""
+        if len(lanes) == 1:
+            return self._take(lanes[0], limit)
+        planned = Counter(self._heads(lanes, limit))
+        if len(planned) == 1:
+            lane, count = planned.popitem()
+            return self._take(lane, count)
+        taken: _Taken = []
+        with self._database.transaction():
+            for lane, count in sorted(planned.items()):
+                taken += self._take(lane, count)
+        return taken
 
+    def take_metered(
+        self, lanes: Sequence[str], behind: Sequence[str], limit: int, limited: int | None
+    ) -> tuple[_Taken, float | None]:
+        """From lanes of which some are ``behind`` a limit; the seconds until one of these opens."""
+        parsed = {name: parse_lane(name) for name in behind}
+        meter = Meter(self._database, list(parsed.values()), self._gates)
+        left = limit if limited is None else limited
+        taken: _Taken = []
+        spent: set[str] = set()  # lanes that gave all they have
+        while len(taken) < limit:
+            before = len(taken)
+            heads = self._heads(
+                [
+                    name
+                    for name in lanes
+                    if name not in spent
+                    and (name not in parsed or (left >= 1 and meter.room(parsed[name]) >= 1))
+                ],
+                limit - before,
+            )
+            planned: Counter[str] = Counter()
+            for name in heads:  # the best first, so that it gets the room there is
+                if name in parsed:
+                    if left < 1 or meter.room(parsed[name]) < 1:
+                        continue
+                    meter.use(parsed[name], 1)
+                    left -= 1
+                planned[name] += 1
+            for name, count in sorted(planned.items()):
+                got = self._take(name, count, meter)
+                taken += got
+                if len(got) < count:
+                    spent.add(name)
+                    if name in parsed:
+                        meter.use(parsed[name], len(got) - count)
+                        left += count - len(got)
+            if len(taken) == before:
+                break
+        meter.write()
+        waits = [meter.opens_in(lane) for lane in parsed.values() if meter.room(lane) < 1]
+        return taken, min((wait for wait in waits if wait is not None), default=None)
 
-def _claimed(taken: list[tuple[str, tuple[Any, ...]]], token: int) -> list[ClaimedJob]:
-    """Records in claim order: (rank, scheduled_at, id) are the last two columns and the first."""
-    if not taken:
-        return []
-    taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
-    read_id = Database.read_id
-    return [
-        ClaimedJob._make((read_id(row[0]), *row[1:10], bool(row[10]), token, lane))
-        for lane, row in taken
-    ]
+    def jobs(self, taken: _Taken) -> list[ClaimedJob]:
+        """Records in claim order: by rank and due time, the last two columns, then by id."""
+        taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
+        read_id = Database.read_id
+        return [
+            ClaimedJob._make((read_id(row[0]), *row[1:10], bool(row[10]), self._token, lane))
+            for lane, row in taken
+        ]
+
+    def _heads(self, lanes: Sequence[str], limit: int) -> list[str]:
+        """The lanes of the best ``limit`` jobs, best first.
+
+        Without locks: one statement that locked the heads of every lane would hide the rows it
+        gives back from the other workers.
+        """
+        if len(lanes) < 2:
+            return [*lanes] * limit
+        return self._database.heads(lanes, limit)
+
+    def _take(self, name: str, limit: int, meter: Meter | None = None) -> _Taken:
+        lane: Lane = parse_lane(name)
+        condition, params = guard(
+            lane,
+            self._gates,
+            is_queue_locked=meter is not None and meter.holds("queue", lane.queue),
+            is_task_locked=meter is not None and meter.holds("task", lane.task_name),
+        )
+        rows = self._database.take(name, limit, condition, {**self._params, **params})
+        return [(name, row) for row in rows]

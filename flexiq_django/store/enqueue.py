@@ -9,12 +9,19 @@ from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
 from flexiq_django.core.records import NewJob
-from flexiq_django.exceptions import UniqueKeyError
+from flexiq_django.exceptions import TaskRevokedError, UniqueKeyError
+from flexiq_django.models import TaskState
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store import dependencies
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+
+#: Judged by the statement that inserts: whoever revokes a task need not wait for anybody.
+_NOT_REVOKED = (
+    f"NOT EXISTS (SELECT 1 FROM {TaskState._meta.db_table} AS t"  # noqa: S608 - our own name
+    " WHERE t.namespace = %(namespace)s AND t.name = b.task_name AND t.revoked_at IS NOT NULL)"
+)
 
 #: How often a keyed insert is tried while other jobs take and free the key under its hands.
 _KEY_ATTEMPTS = 20
@@ -76,6 +83,7 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob], *, notify: bool = False) -
     wakes listening workers with the same commit; only for a caller without a transaction.
 
     Raises ``UniqueKeyError`` if a transaction above READ COMMITTED cannot see the holder of a key,
+    ``TaskRevokedError`` if the task is revoked, which is the same task for all jobs of a call,
     and ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
     in another namespace.
     """
@@ -87,7 +95,8 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob], *, notify: bool = False) -
         _insert(database, plain, parents, notify=notify)
         return [job.id for job in jobs]
     with database.transaction():
-        _insert(database, plain, parents)
+        if plain:
+            _insert(database, plain, parents)
         stands_for = _insert_keyed(database, keyed, parents)
         stored = [job for job in jobs if stands_for.get(job.id, job.id) == job.id]
         dependencies.insert_edges(database, stored, parents)
@@ -109,7 +118,14 @@ def _insert(
     notify: bool = False,
 ) -> None:
     rows = _rows(database, jobs, parents)
-    database.insert_rows(JOBS, _values(database), _COLUMNS, rows, notify=notify)
+    if not database.insert_rows(
+        JOBS, _values(database), _COLUMNS, rows, where=_NOT_REVOKED, notify=notify
+    ):
+        raise TaskRevokedError(_refusal(jobs[0]))
+
+
+def _refusal(job: NewJob) -> str:
+    return f"task {job.task_name} is revoked; queue.unrevoke_task() allows new jobs of it again"
 
 
 def _insert_keyed(
@@ -126,13 +142,18 @@ def _insert_keyed(
         if not missing:
             break
         inserted = database.insert_unless_active(
-            _values(database), _COLUMNS, _rows(database, list(missing.values()), parents)
+            _values(database),
+            _COLUMNS,
+            _rows(database, list(missing.values()), parents),
+            _NOT_REVOKED,
         )
         for key, job in list(missing.items()):
             holder = job.id if job.id in inserted else database.active_holder(key)
             if holder is not None:  # else the holder ended in between: the key is free again
                 holders[key] = holder
                 del missing[key]
+            elif _is_revoked(database, job):
+                raise TaskRevokedError(_refusal(job))
     else:
         raise UniqueKeyError(
             f"unique_key {next(iter(missing.values())).unique_key!r}: another job holds the key but"
@@ -140,6 +161,14 @@ def _insert_keyed(
             " COMMITTED isolation level."
         )
     return {job.id: holders[active_key(job.unique_key or "")] for job in jobs}
+
+
+def _is_revoked(database: Database, job: NewJob) -> bool:
+    return bool(
+        TaskState.objects.using(database.scope.using)
+        .filter(namespace=database.scope.namespace, name=job.task_name, revoked_at__isnull=False)
+        .exists()
+    )
 
 
 def _values(database: Database) -> Mapping[str, str]:
@@ -173,7 +202,9 @@ def _rows(
             "payload": job.payload,
             "max_retries": job.max_retries,
             "priority": job.priority,
-            "lane": lane_name(job.queue, job.deployment_id),
+            "lane": lane_name(
+                job.queue, job.deployment_id, job.task_name if job.is_limited else None
+            ),
             "origin": job.origin,
         }
         if job.delay_ms:

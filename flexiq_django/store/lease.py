@@ -8,6 +8,7 @@ from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.store.meter import refund
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -51,25 +52,31 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> s
 
 
 def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
-    """Give back jobs whose body never began: ready again in their old place, attempt unchanged."""
+    """Give back jobs whose body never began: ready again in their old place, attempt unchanged.
+
+    What they took of a rate limit goes back too.
+    """
     database = open_database(scope)
     rows = [{"id": database.id_text(job.id), "token": job.token, "lane": job.lane} for job in jobs]
-    return database.update_joined(
-        JOBS,
-        {
-            "status": "'pending'",
-            "ready_lane": "b.lane",
-            "lease_at": "NULL",
-            "started_at": "NULL",
-            "worker_id": "NULL",
-            "token": "NULL",
-            "attempt": "j.attempt - 1",
-            "updated_at": "{now}",
-        },
-        {"id": "id", "token": "big", "lane": "text"},
-        rows,
-        _FENCE,
-    )
+    with database.transaction():
+        released = database.update_joined(
+            JOBS,
+            {
+                "status": "'pending'",
+                "ready_lane": "b.lane",
+                "lease_at": "NULL",
+                "started_at": "NULL",
+                "worker_id": "NULL",
+                "token": "NULL",
+                "attempt": "j.attempt - 1",
+                "updated_at": "{now}",
+            },
+            {"id": "id", "token": "big", "lane": "text"},
+            rows,
+            _FENCE,
+        )
+        refund(database, [(job.queue, job.task_name) for job in jobs if job.id in released])
+    return released
 
 
 def any_expired(database: Database) -> bool:

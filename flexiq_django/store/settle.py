@@ -7,7 +7,8 @@ dependents change in one transaction, and only for attempts that still own their
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import LeaseLost
 from flexiq_django.models import TaskMetric
 from flexiq_django.store import dependencies, history, lease
+from flexiq_django.store.meter import spend_retries
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -53,10 +55,14 @@ _METRIC = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """What became of a batch: jobs settled and fenced out, dependents cancelled and released."""
+    """What became of a batch: jobs settled and fenced out, dependents cancelled and released.
+
+    ``buried``: jobs that are dead because the retry budget of their task is used up.
+    """
 
     settled: frozenset[UUID] = frozenset()
     lost: frozenset[UUID] = frozenset()
+    buried: frozenset[UUID] = frozenset()
     cancelled: list[UUID] = field(default_factory=list)
     released: int = 0
 
@@ -111,7 +117,18 @@ def reap(
         outcome = _settle(
             database, settlements, f"{_FENCE} AND j.lease_at <= {{now}}", {"token": "NULL"}
         )
-    return [each for each in settlements if each.job_id in outcome.settled], outcome
+    written = as_written(settlements, outcome.buried)
+    return [each for each in written if each.job_id in outcome.settled], outcome
+
+
+def as_written(settlements: Iterable[Settlement], buried: Collection[UUID]) -> list[Settlement]:
+    """The settlements with the retries of ``buried`` jobs turned into deaths."""
+    return [
+        each._replace(status=JobStatus.DEAD.value, error=each.attempt_error, wait_ms=0)
+        if each.job_id in buried
+        else each
+        for each in settlements
+    ]
 
 
 def _with_repeats(
@@ -130,6 +147,7 @@ def _with_repeats(
     return Settled(
         settled=outcome.settled | mine,
         lost=outcome.lost - mine,
+        buried=outcome.buried,
         cancelled=outcome.cancelled,
         released=outcome.released,
     )
@@ -141,6 +159,7 @@ def _settle(
     where: str,
     extra: Mapping[str, str] | None = None,
 ) -> Settled:
+    settlements, buried = _within_budget(database, settlements)
     done = _move(database, settlements, where, extra)
     survivors = [each for each in settlements if each.job_id in done]
     failed = [each for each in survivors if each.attempt_error is not None]
@@ -155,9 +174,28 @@ def _settle(
     return Settled(
         settled=frozenset(done),
         lost=frozenset(each.job_id for each in settlements) - done,
+        buried=buried & done,
         cancelled=moved.cancelled,
         released=moved.released,
     )
+
+
+def _within_budget(
+    database: Database, settlements: Sequence[Settlement]
+) -> tuple[Sequence[Settlement], frozenset[UUID]]:
+    """The settlements with those retries turned into deaths that no retry budget pays for."""
+    wanted = Counter(each.task_name for each in settlements if each.is_budgeted)
+    if not wanted:
+        return settlements, frozenset()
+    left = spend_retries(database, wanted)
+    refused = []
+    for each in settlements:
+        if each.is_budgeted:
+            left[each.task_name] -= 1
+            if left[each.task_name] < 0:
+                refused.append(each.job_id)
+    written = as_written(settlements, frozenset(refused))
+    return written, frozenset(refused)
 
 
 def _move(

@@ -16,7 +16,7 @@ from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
-from flexiq_django.store import inspect, schedules
+from flexiq_django.store import inspect, schedules, steer
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
 
@@ -55,6 +55,11 @@ class Catalogue:
         """What becomes of a job whose worker was lost."""
         outcome = Outcome(job=job, ending=Ending.FAILED, error=WORKER_LOST, retry_after=0.0)
         return decide(outcome, self.policy_of(job.task_name))
+
+    def declare_limits(self, call: Callable[[Callable[[], Any]], Any]) -> None:
+        """Put the limits that the code gives its tasks in force, for every worker at once."""
+        limits = {name: task.options.limits for name, task in self._tasks.items()}
+        call(partial(steer.declare_limits, self._scope, limits))
 
     def declare_schedules(self, call: Callable[[Callable[[], Any]], Any]) -> float:
         """Say that the code of this process has these schedules; rest before saying it again."""

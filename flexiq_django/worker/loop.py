@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from flexiq_django import signals
 from flexiq_django.core.records import ClaimedJob
-from flexiq_django.store import claim, lease
+from flexiq_django.store import claim, gates, lease
 from flexiq_django.worker.buffer import MOST, Buffer
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.executors.base import Executor
@@ -26,6 +26,10 @@ SHORTEST_PAUSE = 0.015
 LANES_SECONDS = 1.0
 #: Unstarted jobs held longer than this, in seconds, go back to where others can take them.
 LONGEST_HELD = 0.5
+#: Seconds a worker in burst mode waits at most for a rate limit to let the next job start.
+LONGEST_BURST_WAIT = 60.0
+#: Most looks at the heads of the lanes for jobs of limited tasks, in a row.
+RELANE_ROUNDS = 20
 #: Attempts that may wait to be settled before the worker stops claiming.
 MOST_UNSETTLED = 500
 
@@ -57,6 +61,8 @@ class ClaimLoop:
         self._unsettled = unsettled
         self._on_empty = on_empty
         self._lanes: list[str] = []
+        self._gates = gates.NO_GATES
+        self._opens_in: float | None = None
         self._lanes_at = float("-inf")
         self._submitted_at = 0.0
         self._pause = SHORTEST_PAUSE
@@ -80,7 +86,8 @@ class ClaimLoop:
         if room == 0:
             self._waker.wait(1.0)
             return True
-        self.awaits_room = False
+        # Jobs behind a limit are fetched for free slots only, so then each of these is news.
+        self.awaits_room = self._gates.has_limits
         was_woken = self._is_woken
         jobs = self._claim(room)
         self._is_woken = False
@@ -91,9 +98,9 @@ class ClaimLoop:
         else:
             if was_woken:
                 self._on_empty()
-            if self._options.burst:
+            if self._options.burst and not self._opens_soon:
                 return False
-        self._is_woken = self._waker.wait(self._pause)
+        self._is_woken = self._waker.wait(self._rest())
         self._pause = min(self._pause * self._waker.growth, self._waker.longest_pause)
         return True
 
@@ -101,6 +108,23 @@ class ClaimLoop:
         """Work has come: look again soon, and often for a while."""
         self._pause = SHORTEST_PAUSE
         self._waker.wake()
+
+    def _rest(self) -> float:
+        if self._opens_in is None:
+            return self._pause
+        return min(self._pause, max(0.001, self._opens_in))
+
+    @property
+    def _opens_soon(self) -> bool:
+        """Whether jobs are ready that a rate holds back for less than a minute."""
+        return self._opens_in is not None and self._opens_in < LONGEST_BURST_WAIT
+
+    def makes_room(self, jobs: Sequence[ClaimedJob]) -> bool:
+        """Whether the end of any of these jobs lets others start that a limit holds back."""
+        known = self._gates
+        return bool(known.shared) and any(
+            known.makes_room(job.queue, job.task_name) for job in jobs
+        )
 
     def give_back(self, jobs: Sequence[ClaimedJob]) -> None:
         """Return jobs whose body has not begun to where any worker can claim them."""
@@ -128,14 +152,14 @@ class ClaimLoop:
 
     def _claim(self, limit: int) -> list[ClaimedJob]:
         """Take from the lanes known last; look for lanes when that gave nothing, or is old news."""
-        asked = time.monotonic()
+        asked, self._opens_in, known = time.monotonic(), None, self._gates
         is_fresh = asked - self._lanes_at < LANES_SECONDS
         tried = self._lanes if is_fresh or self._is_woken else []
         jobs = self._take(tried, limit) if tried else []
         if not jobs:
             found = self._discover()
             # Lanes that were just found empty need no second look: others were faster.
-            if found and found != tried:
+            if found and (found != tried or self._gates != known):
                 jobs = self._take(found, limit)
         if jobs:
             self.claimed += len(jobs)
@@ -155,18 +179,33 @@ class ClaimLoop:
         self._lanes_at = time.monotonic()
         if found:  # else remember where work was last: it will come back there
             self._lanes = found
+            self._read_gates()
         return found
 
+    def _read_gates(self) -> None:
+        """Learn which queues and tasks are paused or limited now, and act on it."""
+        self._gates = known = self._keeper.call(lambda: gates.read_gates(self._scope))
+        for _ in range(RELANE_ROUNDS if known.tasks else 0):
+            if not self._keeper.call(lambda: gates.relane(self._scope, self._lanes, known)):
+                break
+        if known.paused and any(job.queue in known.paused for job in self._executor.waiting_jobs()):
+            self.give_back(self._executor.take_back())
+
     def _take(self, lanes: list[str], limit: int) -> list[ClaimedJob]:
-        return self._keeper.call(
+        executor = self._executor
+        jobs, self._opens_in = self._keeper.call(
             lambda: claim.claim(
                 self._scope,
                 lanes=lanes,
                 limit=limit,
                 worker_id=self._worker_id,
                 lease_ms=self._options.lease_ms,
+                gates=self._gates,
+                # What a limit lets through should start now, here or in another worker.
+                limited=executor.concurrency - executor.running - executor.waiting,
             )
         )
+        return jobs
 
     def may_begin(self, job: ClaimedJob) -> bool:
         """Whether the body of a job may begin; else it goes back. Any thread may ask.

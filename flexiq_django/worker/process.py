@@ -41,8 +41,7 @@ class WorkerProcess:
     def __init__(self, options: WorkerOptions) -> None:
         self.options = options
         self.worker_id = identity.new_worker_id()
-        self._stops = 0
-        self._drain_until = self._last_call = math.inf
+        self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
         scope = options.scope
         self._catalogue = Catalogue(scope)
         self._keeper = Keeper(scope, self._must_give_up)
@@ -67,6 +66,7 @@ class WorkerProcess:
             expects_more=lambda: self._executor.waiting > 0,
             on_settled=self._on_settled,
             on_ready=self._on_ready,
+            makes_room=lambda jobs: self._loop.makes_room(jobs),
             notifies=options.listen,
         )
         self._heartbeat = Heartbeat(
@@ -121,6 +121,7 @@ class WorkerProcess:
         except GaveUp:
             return 0
         signals.job_enqueued.connect(self._on_enqueued)
+        self._catalogue.declare_limits(self._keeper.call)
         self._catalogue.declare_schedules(self._keeper.call)
         for part in (self._executor, self._settler, self._heartbeat, self._chores):
             part.start()

@@ -50,6 +50,7 @@ class Settler:
         expects_more: Callable[[], bool],
         on_settled: Callable[[Sequence[ClaimedJob]], None],
         on_ready: Callable[[], None],
+        makes_room: Callable[[Sequence[ClaimedJob]], bool],
         notifies: bool,
     ) -> None:
         self._scope = scope
@@ -59,6 +60,7 @@ class Settler:
         self._expects_more = expects_more
         self._on_settled = on_settled
         self._on_ready = on_ready
+        self._makes_room = makes_room
         self._notifies = notifies
         self._has_readied = False
         self._outcomes: deque[Outcome] = deque()
@@ -219,14 +221,26 @@ class Settler:
             self._settle_apart(batch, error)
             return
         for each in settlements:
+            if each.job_id in outcome.buried:
+                logger.warning(
+                    "job %s (%s) is dead: the retry budget of its task is used up",
+                    each.job_id,
+                    each.task_name,
+                )
             if each.job_id in outcome.lost:
                 logger.warning(
                     "late result of job %s (%s) dropped: the attempt no longer owns the job",
                     each.job_id,
                     each.task_name,
                 )
-        self._on_settled([each.job for each in batch])
-        if outcome.released or any(each.status == JobStatus.PENDING.value for each in settlements):
+        settlements = settle.as_written(settlements, outcome.buried)
+        jobs = [each.job for each in batch]
+        self._on_settled(jobs)
+        if (
+            outcome.released
+            or any(each.status == JobStatus.PENDING.value for each in settlements)
+            or self._makes_room(jobs)
+        ):
             self.note_ready()
         if signals.job_settled.receivers:
             self.tell(each for each in settlements if each.job_id in outcome.settled)

@@ -408,3 +408,20 @@ def report_times(job_id: str) -> dict[str, Any]:
     times = job.to_dict()
     names = ("created_at", "scheduled_at", "started_at", "completed_at")
     return {name: times[name] for name in names}
+
+
+# --- limited --------------------------------------------------------------------------------------
+
+
+@queue.task(max_concurrent=2)
+def couple(seconds: float) -> None:
+    """Record when it ran; never more than two at a time."""
+    began = time.monotonic()
+    threading.Event().wait(seconds)
+    Mark.objects.create(key="couple", value=json.dumps([began, time.monotonic()]))
+
+
+@queue.task(max_retries=50, retry_delays=[0.01], retry_budget="4/h")
+def always_fails() -> None:
+    """Fail, as everything that needs a broken service does."""
+    raise ConnectionError("the service is down")

@@ -8,6 +8,7 @@ from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.models import Job
 from flexiq_django.store import claim as claiming
 from flexiq_django.store.enqueue import insert_jobs
+from flexiq_django.store.gates import read_gates, relane
 from flexiq_django.store.scope import Scope
 from tests.factories import NewJobFactory, at
 
@@ -35,10 +36,17 @@ def claim(
     worker_id: str = "worker-1",
     lease_ms: int = LEASE_MS,
 ) -> list[ClaimedJob]:
-    """Claim as a worker does: look for lanes, then take."""
+    """Claim as a worker does: look for lanes and gates, then take."""
     where = scope or at()
+    gates = read_gates(where)
     lanes = claiming.discover_lanes(where, queues=queues, deployment_id=deployment_id)
-    return claiming.claim(where, lanes=lanes, limit=limit, worker_id=worker_id, lease_ms=lease_ms)
+    if gates.tasks:
+        while relane(where, lanes, gates):
+            pass
+        lanes = claiming.discover_lanes(where, queues=queues, deployment_id=deployment_id)
+    return claiming.claim(
+        where, lanes=lanes, limit=limit, worker_id=worker_id, lease_ms=lease_ms, gates=gates
+    ).jobs
 
 
 def claim_one(scope: Scope | None = None, **options: Any) -> ClaimedJob:

@@ -107,7 +107,7 @@ def test_nothing_is_claimed_without_lanes() -> None:
 
     found = claiming.claim(at(), lanes=[], limit=5, worker_id="w", lease_ms=LEASE_MS)
 
-    assert found == []
+    assert found.jobs == []
 
 
 def test_lanes_that_are_empty_by_now_do_no_harm() -> None:
@@ -117,7 +117,7 @@ def test_lanes_that_are_empty_by_now_do_no_harm() -> None:
         at(), lanes=["a", "b", "gone"], limit=5, worker_id="w", lease_ms=LEASE_MS
     )
 
-    assert [job.id for job in found] == [key]
+    assert [job.id for job in found.jobs] == [key]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_many_lanes() -> None:
 
 def claimed_from(lanes: list[str]) -> list[UUID]:
     found = claiming.claim(at(), lanes=lanes, limit=9, worker_id="w", lease_ms=LEASE_MS)
-    return [job.id for job in found]
+    return [job.id for job in found.jobs]
 
 
 def test_a_paused_queue_is_left_alone_at_the_next_claim() -> None:

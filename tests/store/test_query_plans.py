@@ -207,7 +207,7 @@ def look_after_claimed() -> None:
 
 
 def _claim(lanes: list[str]) -> list[Any]:
-    return claim.claim(SCOPE, lanes=lanes, limit=10, worker_id="plan", lease_ms=60_000)
+    return claim.claim(SCOPE, lanes=lanes, limit=10, worker_id="plan", lease_ms=60_000).jobs
 
 
 @dataclass(frozen=True, kw_only=True)

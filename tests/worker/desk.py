@@ -51,6 +51,7 @@ class Desk:
             policy_of=lambda _name: RetryPolicy(max_retries=0, jitter=False),
             on_settled=lambda jobs: self.settled.extend(job.id for job in jobs),
             on_ready=self._on_ready,
+            makes_room=lambda _jobs: False,
             **options,
         )
 

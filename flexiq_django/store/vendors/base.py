@@ -35,6 +35,10 @@ class Database(Link):
     latest: ClassVar[str] = ""
     #: What a naive UTC text needs to be read as UTC.
     zone_suffix: ClassVar[str] = ""
+    #: The column ``rank``, quoted where that is a reserved word.
+    rank: ClassVar[str] = "rank"
+    #: What locks the rows a SELECT reads.
+    for_update: ClassVar[str] = " FOR UPDATE"
     #: When a ready job was due, in a form that sorts and is cheap to read.
     due_order: ClassVar[str] = "scheduled_at"
     #: Whether all writers of the database wait for each other.
@@ -126,23 +130,25 @@ class Database(Link):
         columns: Mapping[str, str],
         rows: Iterable[Mapping[str, Any]],
         *,
+        where: str = "1 = 1",
         notify: bool = False,
-    ) -> None:
+    ) -> bool:
         """Insert one row per batch row ``b``; ``values`` maps a column to its SQL expression.
 
-        All or none, also where they take more than one statement. ``notify`` wakes listening
-        workers with the commit.
+        All or none, also where they take more than one statement. ``where`` must hold for all rows
+        alike: False when it did not and nothing was inserted. ``notify`` wakes listening workers
+        with the commit.
         """
         sql = (
             f"INSERT INTO {table} ({', '.join(values)})"  # noqa: S608 - names are our own
             f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
+            f" WHERE {where}"
         )
         if notify:
             sql = self.with_notify(sql)
         batches = list(json_batches(rows))
         with self.transaction() if len(batches) > 1 else contextlib.nullcontext():
-            for batch in batches:
-                self.change(sql, {"batch": batch})
+            return all(self.change(sql, {"batch": batch}) for batch in batches)
 
     @abstractmethod
     def insert_unless_active(
@@ -150,8 +156,12 @@ class Database(Link):
         values: Mapping[str, str],
         columns: Mapping[str, str],
         rows: Sequence[Mapping[str, Any]],
+        where: str,
     ) -> set[UUID]:
-        """Insert keyed jobs whose ``active_key`` is free; the ids inserted. Never aborts."""
+        """Insert keyed jobs whose ``active_key`` is free, if ``where`` holds; the ids inserted.
+
+        Never aborts the transaction.
+        """
 
     @abstractmethod
     def active_holder(self, active_key: str) -> UUID | None:
@@ -160,10 +170,12 @@ class Database(Link):
     # --- claiming ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Claim up to ``limit`` jobs of one lane, best first, unless its queue is paused.
+    def take(
+        self, lane: str, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """Claim up to ``limit`` jobs of one lane that meet ``condition``, best first.
 
-        Returns ``CLAIMED_COLUMNS`` and whether the job has expired.
+        Returns ``CLAIMED_COLUMNS``, whether the job has expired, rank and due time.
         """
 
     @abstractmethod

@@ -15,12 +15,9 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
-from flexiq_django.models import QueueState
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
 from flexiq_django.store.vendors.batches import json_batches
-
-QUEUES = QueueState._meta.db_table
 
 # Lock wait timeout, deadlock.
 _CONFLICTS = {1205, 1213}
@@ -29,11 +26,6 @@ _OUTAGES = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 0}
 
 #: Seconds to wait for others who enqueue the same key; then InnoDB has to sort it out.
 _PATIENCE = 5
-
-_NOT_PAUSED = (
-    f"NOT EXISTS (SELECT 1 FROM {QUEUES} AS q WHERE q.namespace = %(namespace)s"  # noqa: S608
-    " AND q.name = %(queue)s AND q.paused_at IS NOT NULL)"
-)
 
 
 class MySQL(Database):
@@ -50,6 +42,7 @@ class MySQL(Database):
     }
     clock = "UTC_TIMESTAMP(6)"
     latest = " LOCK IN SHARE MODE"
+    rank = "`rank`"
     batch_size = 500
     rest_factor = 0.5
 
@@ -107,6 +100,7 @@ class MySQL(Database):
         values: Mapping[str, str],
         columns: Mapping[str, str],
         rows: Sequence[Mapping[str, Any]],
+        where: str,
     ) -> set[UUID]:
         # IGNORE would also cut long text and turn NULL into '': everything is validated before.
         # MySQL cannot return what it inserted, so ask which of our ids are there; our own rows are
@@ -114,6 +108,7 @@ class MySQL(Database):
         sql = (
             f"INSERT IGNORE INTO {JOBS} ({', '.join(values)})"  # noqa: S608
             f" SELECT {', '.join(values.values())} FROM {self.rows_from_json('batch', columns)}"
+            f" WHERE {where}"
         )
         there = (
             f"SELECT j.id FROM {self.rows_from_json('batch', {'id': 'id'})}"  # noqa: S608
@@ -157,14 +152,16 @@ class MySQL(Database):
         )
         return self.read_id(rows[0][0]) if rows else None
 
-    def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def take(
+        self, lane: str, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         with self.transaction():
             rows = self.fetch(
                 f"""
                 SELECT {CLAIMED_COLUMNS}, (expires_at IS NOT NULL AND expires_at <= {{now}}),
                        `rank`, scheduled_at
                 FROM {JOBS}
-                WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND {_NOT_PAUSED}
+                WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND {condition}
                 ORDER BY `rank`, scheduled_at, id LIMIT %(limit)s
                 FOR UPDATE SKIP LOCKED
                 """,  # noqa: S608 - names are our own

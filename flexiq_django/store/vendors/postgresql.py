@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError
-from django.db.backends.postgresql.psycopg_any import is_psycopg3
+from django.db.backends.postgresql.psycopg_any import IsolationLevel, is_psycopg3
 
 from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Sign, Trouble
 from flexiq_django.store.vendors.batches import row_batches
@@ -106,7 +106,9 @@ class PostgreSQL(ReturningMixin, Database):
             {f"b_{name}": array_text([row.get(name) for row in rows]) for name in names},
         )
 
-    def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def take(
+        self, lane: str, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         # The ARRAY form evaluates the locking sub-select exactly once, whatever the planner thinks;
         # IS NOT NULL lets a generic plan use the partial index. RETURNING has no order.
         return self.fetch(
@@ -115,7 +117,7 @@ class PostgreSQL(ReturningMixin, Database):
             WHERE id = ANY(ARRAY(
                 SELECT id FROM {JOBS}
                 WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND ready_lane IS NOT NULL
-                  AND {self.not_paused}
+                  AND {condition}
                 ORDER BY rank, scheduled_at, id LIMIT %(limit)s
                 FOR UPDATE SKIP LOCKED))
             RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, rank, {self.due_order}
@@ -163,6 +165,10 @@ class PostgreSQL(ReturningMixin, Database):
             " ORDER BY id FOR UPDATE",
             {"ids": list(ids)},
         )
+
+    def prepare_worker(self) -> None:
+        # Above it a count would see a snapshot that is older than the lock it holds.
+        self.connection.connection.isolation_level = IsolationLevel.READ_COMMITTED
 
     # --- waking -----------------------------------------------------------------------------------
 

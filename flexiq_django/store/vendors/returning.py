@@ -6,21 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from flexiq_django.models import QueueState
 from flexiq_django.store.vendors.base import JOBS, Database
 from flexiq_django.store.vendors.batches import json_batches
-
-QUEUES = QueueState._meta.db_table
 
 
 class ReturningMixin(Database):
     """PostgreSQL and SQLite."""
 
-    #: The queue of the lane is open. Judged by the statement that claims: a pause binds at once.
-    not_paused = (
-        f"(SELECT q.paused_at FROM {QUEUES} AS q WHERE q.namespace = %(namespace)s"  # noqa: S608
-        " AND q.name = %(queue)s) IS NULL"
-    )
     #: How an UPDATE of ``j`` names the id it returns.
     returned_id = "j.id"
     is_expired = "(expires_at IS NOT NULL AND expires_at <= {now})"
@@ -58,11 +50,12 @@ class ReturningMixin(Database):
         values: Mapping[str, str],
         columns: Mapping[str, str],
         rows: Sequence[Mapping[str, Any]],
+        where: str,
     ) -> set[UUID]:
-        # "WHERE true" keeps SQLite's parser from reading ON as the ON of a join.
+        # A WHERE keeps SQLite's parser from reading ON as the ON of a join.
         sql = (
             f"INSERT INTO {JOBS} ({', '.join(values)}) SELECT {', '.join(values.values())}"  # noqa: S608
-            f" FROM {self.rows_from_json('batch', columns)} WHERE true"
+            f" FROM {self.rows_from_json('batch', columns)} WHERE {where}"
             " ON CONFLICT (namespace, active_key) WHERE active_key IS NOT NULL DO NOTHING"
             " RETURNING id"
         )

@@ -36,6 +36,7 @@ class SQLite(ReturningMixin, Database):
         "moment": "text",
     }
     clock = "%(now)s"
+    for_update = ""  # BEGIN IMMEDIATE has locked everything
     returned_id = "id"  # the alias is out of scope in RETURNING
     # The write lock is held for the whole statement: keep each under about 5 ms.
     batch_size = 200
@@ -94,14 +95,16 @@ class SQLite(ReturningMixin, Database):
             {"ids": json.dumps(texts)},
         )
 
-    def take(self, lane: str, limit: int, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def take(
+        self, lane: str, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"""
             UPDATE {JOBS} SET {self.claim_assignments()}
             WHERE id IN (
                 SELECT id FROM {JOBS}
                 WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND ready_lane IS NOT NULL
-                  AND {self.not_paused}
+                  AND {condition}
                 ORDER BY rank, scheduled_at, id LIMIT %(limit)s)
             RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, rank, scheduled_at
             """,  # noqa: S608 - names are our own

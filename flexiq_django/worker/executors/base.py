@@ -21,6 +21,9 @@ class Executor(Protocol):
     def submit(self, jobs: Sequence[ClaimedJob]) -> None:
         """Run the jobs in this order as slots become free."""
 
+    def waiting_jobs(self) -> list[ClaimedJob]:
+        """The jobs submitted whose body has not begun."""
+
     def take_back(self) -> list[ClaimedJob]:
         """Hand back the jobs whose body has not begun."""
 

@@ -61,6 +61,10 @@ class ThreadExecutor:
             self._line.extend(jobs)
             self._ready.notify(min(len(jobs), self._sleeping))
 
+    def waiting_jobs(self) -> list[ClaimedJob]:
+        with self._ready:
+            return list(self._line)
+
     def take_back(self) -> list[ClaimedJob]:
         with self._ready:
             jobs = list(self._line)
