@@ -29,7 +29,7 @@ APP = "flexiq_django"
 OLDEST = {"SQLite": (3, 37), "PostgreSQL": (14,), "MariaDB": (10, 6), "MySQL": (8, 0, 11)}
 
 #: Connections of a worker beside one for each job it runs.
-WORKER_CONNECTIONS = 4
+WORKER_CONNECTIONS = 5
 
 _SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Seconds within which a claimed job should start.
 START_WITHIN = 0.1
 #: Most jobs held beyond the free slots: one claim is at most this large.
-MOST = 200
+MOST = 400
 
 
 class Buffer:

@@ -31,7 +31,7 @@ LONGEST_BURST_WAIT = 60.0
 #: Most looks at the heads of the lanes for jobs of limited tasks, in a row.
 RELANE_ROUNDS = 20
 #: Attempts that may wait to be settled before the worker stops claiming.
-MOST_UNSETTLED = 500
+MOST_UNSETTLED = 1000
 
 
 class ClaimLoop:

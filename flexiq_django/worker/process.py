@@ -10,20 +10,19 @@ from functools import partial
 from typing import Any
 
 from flexiq_django import signals
-from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
-from flexiq_django.worker.attempt import Runner, interrupted, late, too_late
+from flexiq_django.worker.bodies import Bodies
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.chores import build_chores
-from flexiq_django.worker.connections import GaveUp, Keeper, clean_after_job, clean_before_job
+from flexiq_django.worker.connections import GaveUp, Keeper
 from flexiq_django.worker.executors.threads import ThreadExecutor
 from flexiq_django.worker.heartbeat import Heartbeat, Holdings
-from flexiq_django.worker.loop import ClaimLoop, announce_started
+from flexiq_django.worker.loop import ClaimLoop
+from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.shutdown import handled_signals, within
@@ -31,6 +30,8 @@ from flexiq_django.worker.waking import make_waker
 
 logger = logging.getLogger(__name__)
 
+#: Threads that settle, each with a connection, where writers need not wait for each other.
+SETTLERS = 2
 #: Seconds for the last writes when the worker is told to leave at once.
 LAST_WRITES = 2.0
 
@@ -50,25 +51,11 @@ class WorkerProcess:
         )
         self._holdings = Holdings()
         self._buffer = Buffer(options.concurrency)
-        self._runner = Runner(
-            scope,
-            Keeper(scope, self._must_give_up, is_own=False),
-            self._catalogue.find,
-            max_result_bytes=options.max_result_bytes,
-            max_error_bytes=options.max_error_bytes,
+        self._notebook = Notebook(scope)
+        self._executor = ThreadExecutor(
+            options.concurrency, lambda job: self._bodies.run(job), self._on_low
         )
-        self._executor = ThreadExecutor(options.concurrency, self._run_job, self._on_low)
-        self._settler = Settler(
-            scope,
-            Keeper(scope, self._must_give_up),
-            worker_id=self.worker_id,
-            policy_of=self._catalogue.policy_of,
-            expects_more=lambda: self._executor.waiting > 0,
-            on_settled=self._on_settled,
-            on_ready=self._on_ready,
-            makes_room=lambda jobs: self._loop.makes_room(jobs),
-            notifies=options.listen,
-        )
+        self._settler = self._make_settler()
         self._heartbeat = Heartbeat(
             scope,
             Keeper(scope, self._must_give_up),
@@ -77,7 +64,7 @@ class WorkerProcess:
             lease_ms=options.lease_ms,
             seconds=options.heartbeat,
             state=lambda: "draining" if self._stops else "running",
-            on_timeout=self._on_timeout,
+            on_timeout=lambda attempt: self._bodies.time_out(attempt),
         )
         self._chores = build_chores(
             options,
@@ -97,6 +84,38 @@ class WorkerProcess:
             holdings=self._holdings,
             unsettled=lambda: self._settler.pending,
             on_empty=self._chores.nudge,
+        )
+        self._bodies = self._make_bodies()
+
+    def _make_settler(self) -> Settler:
+        scope = self.options.scope
+        writers = 1 if link.has_one_writer(scope) else SETTLERS
+        return Settler(
+            scope,
+            [Keeper(scope, self._must_give_up) for _ in range(writers)],
+            self._notebook,
+            worker_id=self.worker_id,
+            policy_of=self._catalogue.policy_of,
+            expects_more=lambda: self._executor.waiting > 0,
+            on_settled=self._on_settled,
+            on_ready=self._on_ready,
+            makes_room=lambda jobs: self._loop.makes_room(jobs),
+            notifies=self.options.listen,
+        )
+
+    def _make_bodies(self) -> Bodies:
+        return Bodies(
+            self.options,
+            worker_id=self.worker_id,
+            keeper=Keeper(self.options.scope, self._must_give_up, is_own=False),
+            catalogue=self._catalogue,
+            holdings=self._holdings,
+            buffer=self._buffer,
+            notebook=self._notebook,
+            settler=self._settler,
+            executor=self._executor,
+            may_begin=self._loop.may_begin,
+            on_settled=self._on_settled,
         )
 
     # --- life -------------------------------------------------------------------------------------
@@ -180,7 +199,7 @@ class WorkerProcess:
         self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
         stragglers = [each for each in self._holdings.attempts() if each.end()]
         for attempt in stragglers:
-            self._interrupt(attempt)
+            self._bodies.interrupt(attempt)
         settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
         self._chores.stop(LAST_WRITES)
         self._heartbeat.stop(LAST_WRITES)
@@ -201,65 +220,10 @@ class WorkerProcess:
         except Exception as error:  # leaving must go on: the leases see to the rest
             logger.warning("on the way out: %s: %s", type(error).__name__, error)
 
-    def _interrupt(self, attempt: Attempt) -> None:
-        attempt.is_over = True
-        logger.warning(
-            "job %s (%s) is interrupted: the worker stops", attempt.job.id, attempt.job.task_name
-        )
-        self._settler.add(interrupted(attempt))
-
     def _must_give_up(self) -> bool:
         return time.monotonic() > self._last_call
 
-    # --- one job ----------------------------------------------------------------------------------
-
-    def _run_job(self, job: ClaimedJob) -> None:
-        """Run a body in an executor's thread, and hand on how it ended."""
-        if not self._loop.may_begin(job):
-            return
-        if job.is_expired:
-            self._settler.add(too_late(job))
-            return
-        task = self._catalogue.find(job.task_name)
-        attempt = Attempt(
-            job,
-            namespace=self.options.scope.namespace,
-            journal=self._settler,
-            soft_timeout=task.options.soft_timeout if task else None,
-        )
-        self._holdings.begin(attempt)
-        announce_started(job, self.worker_id)
-        clean_before_job()
-        outcome = self._runner.run(attempt)
-        clean_after_job()
-        self._holdings.end(attempt)
-        if not attempt.end():
-            return  # timed out or interrupted: that has been said already
-        if outcome is None:
-            self._holdings.drop([job])
-            return
-        if outcome.duration_ms is not None:
-            self._buffer.note(outcome.duration_ms / 1000)
-        if attempt.is_settled:
-            self._on_settled([job])
-            self._settler.note_ready()  # jobs that depend on this one, perhaps
-            self._settler.tell([decide(outcome, self._catalogue.policy_of(job.task_name))])
-            return
-        self._settler.add(outcome)
-
-    def _on_timeout(self, attempt: Attempt) -> None:
-        if not attempt.end():
-            return
-        attempt.is_over = True
-        logger.warning(
-            "job %s (%s) runs longer than its %s ms; its thread is given up",
-            attempt.job.id,
-            attempt.job.task_name,
-            attempt.job.timeout_ms,
-        )
-        self._settler.add(late(attempt))
-        self._holdings.end(attempt)
-        self._executor.replace_slot(attempt.job)
+    # --- what the parts tell each other -----------------------------------------------------------
 
     def _on_low(self) -> None:
         if self._loop.awaits_room:

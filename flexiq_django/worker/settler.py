@@ -1,49 +1,51 @@
 """Write down how attempts ended, many in one transaction, and tell whoever listens.
 
 Nothing waits for company when the worker is otherwise idle; while more results are about to come,
-the first waits a few milliseconds for them. While one batch is being written the next one gathers.
+the first waits a few milliseconds for them. While one batch is being written the next one gathers;
+when that is a crowd, a second thread writes it at the same time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
-from uuid import UUID
-
-from django.db import DatabaseError
 
 from flexiq_django import signals
-from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store import journal, link, settle
+from flexiq_django.store import link, settle
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
+from flexiq_django.worker.notebook import Notebook
 
 logger = logging.getLogger(__name__)
 
 #: Most attempts settled in one transaction.
 BATCH = 200
+#: Attempts waiting to be settled at which a further thread helps.
+CROWD = 100
 #: Longest time a result waits for company, in seconds.
 COMPANY_SECONDS = 0.003
 
-Note = tuple[str, ClaimedJob, Any]
-
 
 class Settler:
-    """The thread that settles. Also the journal of the attempts: their progress and log lines."""
+    """The threads that settle; they also write what attempts have put into ``notebook``.
+
+    There is one thread for each of ``keepers``; all but the first only help with crowds.
+    """
 
     def __init__(
         self,
         scope: Scope,
-        keeper: Keeper,
+        keepers: Sequence[Keeper],
+        notebook: Notebook,
         *,
         worker_id: str,
         policy_of: Callable[[str], RetryPolicy],
@@ -54,7 +56,7 @@ class Settler:
         notifies: bool,
     ) -> None:
         self._scope = scope
-        self._keeper = keeper
+        self._keepers = keepers
         self._worker_id = worker_id
         self._policy_of = policy_of
         self._expects_more = expects_more
@@ -64,99 +66,95 @@ class Settler:
         self._notifies = notifies
         self._has_readied = False
         self._outcomes: deque[Outcome] = deque()
-        self._notes: deque[Note] = deque()
-        #: The last attempts whose notes were refused: each is logged once.
-        self._refused: deque[tuple[UUID, int]] = deque(maxlen=100)
-        self._ready = threading.Event()
-        self._in_hand = 0
+        self._notebook = notebook
+        notebook.on_note = self._wake
+        self._ready, self._crowd = threading.Event(), threading.Event()
+        self._in_hand = [0] * len(keepers)
         self._stop = False
-        self._thread = threading.Thread(target=self._run, name="flexiq-settler", daemon=True)
+        self._threads = [
+            threading.Thread(
+                target=self._run, args=(number,), name=f"flexiq-settler-{number}", daemon=True
+            )
+            for number in range(len(keepers))
+        ]
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     @property
     def pending(self) -> int:
         """Attempts that have ended but are not settled yet."""
-        return len(self._outcomes) + self._in_hand
+        return len(self._outcomes) + sum(self._in_hand)
 
     def add(self, outcome: Outcome) -> None:
         """Settle this attempt soon."""
         self._outcomes.append(outcome)
         if not self._ready.is_set():
             self._ready.set()
+        if len(self._outcomes) >= CROWD and not self._crowd.is_set():
+            self._crowd.set()
 
     def stop(self, timeout: float) -> bool:
         """Settle what is there, then end. False if that took longer than ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
         self._stop = True
         self._ready.set()
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        self._crowd.set()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def note_ready(self) -> None:
         """Settling made other jobs ready or due: look for them, and wake the other workers."""
         self._on_ready()
         self._has_readied = self._notifies
+        self._wake()
+
+    def _wake(self) -> None:
         self._ready.set()
 
-    # --- the journal of the attempts --------------------------------------------------------------
+    # --- the threads ------------------------------------------------------------------------------
 
-    def progress(self, job: ClaimedJob, value: int) -> None:
-        """Store the progress soon; a later value replaces one not yet stored."""
-        self._note("progress", job, value)
-
-    def log(self, job: ClaimedJob, level: str, message: str, extra: str | None) -> None:
-        """Store a log line soon, in order."""
-        self._note("log", job, (level, message, extra))
-
-    def look(self, attempt: Attempt) -> None:
-        """Bring the flags of an attempt up to date on the calling thread's connection."""
-        if not journal.can_look(self._scope):
-            return
-        key = (attempt.job.id, attempt.job.token)
-        try:
-            seen = journal.look(self._scope, [key]).get(attempt.job.id)
-        except DatabaseError:  # the heartbeat will tell; the task must not fail over it
-            logger.warning("could not look whether job %s is cancelled", key[0], exc_info=True)
-            return
-        attempt.is_over = attempt.is_over or seen is None
-        attempt.is_cancel_requested = bool(seen)
-
-    def _note(self, kind: str, job: ClaimedJob, value: Any) -> None:
-        self._notes.append((kind, job, value))
-        self._ready.set()
-
-    # --- the thread -------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while not (self._stop and not self._outcomes and not self._notes):
-            self._ready.wait(1.0)
-            self._ready.clear()
+    def _run(self, number: int) -> None:
+        keeper, bell = self._keepers[number], self._crowd if number else self._ready
+        while not (self._stop and (number or not (self._outcomes or self._notebook))):
+            bell.wait(1.0)
+            bell.clear()
             try:
-                self._write()
+                self._write(number, keeper)
             except GaveUp:
                 logger.error("stopping with %s attempts not settled", self.pending)
                 break
             except Exception:
                 logger.exception("settling failed; the leases of the jobs will run out")
-                self._in_hand = 0
-        self._keeper.close()
+                self._in_hand[number] = 0
+        keeper.close()
 
-    def _write(self) -> None:
-        while self._outcomes or self._notes:
-            if self._outcomes:
+    def _write(self, number: int, keeper: Keeper) -> None:
+        least = CROWD if number else 1
+        while len(self._outcomes) >= least or (self._notebook and not number):
+            if self._outcomes and not number:
                 self._wait_for_company()
+            batch = self._next_batch(number)
             # Notes first: what an attempt said before it ended still carries a valid token.
-            batch = [self._outcomes.popleft() for _ in range(min(BATCH, len(self._outcomes)))]
-            self._in_hand = len(batch)
-            self._write_notes()
+            self._notebook.write(keeper)
             if batch:
-                self._settle(batch)
-            self._in_hand = 0
+                self._settle(batch, keeper)
+            self._in_hand[number] = 0
         if self._has_readied:
             self._has_readied = False
-            self._keeper.call(lambda: link.notify(self._scope))
+            keeper.call(lambda: link.notify(self._scope))
+
+    def _next_batch(self, number: int) -> list[Outcome]:
+        batch: list[Outcome] = []
+        with contextlib.suppress(IndexError):  # the other thread was faster
+            while self._outcomes and len(batch) < BATCH:
+                self._in_hand[number] = len(batch) + 1  # first, so that none is out of sight
+                batch.append(self._outcomes.popleft())
+        self._in_hand[number] = len(batch)
+        return batch
 
     def _wait_for_company(self) -> None:
         deadline = time.monotonic() + COMPANY_SECONDS
@@ -167,58 +165,14 @@ class Settler:
             self._ready.wait(min(rest, 0.001))
             self._ready.clear()
 
-    def _write_notes(self) -> None:
-        notes = [self._notes.popleft() for _ in range(len(self._notes))]
-        latest = {(job.id, job.token): value for kind, job, value in notes if kind == "progress"}
-        for kind, job, value in notes:
-            if kind == "log":
-                self._write_note(kind, job, partial(self._append, job, value))
-            elif (job.id, job.token) in latest:
-                progress = latest.pop((job.id, job.token))
-                self._write_note(kind, job, partial(self._set_progress, job, progress))
-
-    def _write_note(self, kind: str, job: ClaimedJob, write: Callable[[], bool]) -> None:
-        try:
-            is_written = self._keeper.call(write)
-        except GaveUp:
-            raise
-        except Exception:  # a note must not keep results from being settled
-            logger.exception("%s of job %s (%s) cannot be stored", kind, job.id, job.task_name)
-            return
-        key = (job.id, job.token)
-        if is_written or key in self._refused:
-            return
-        self._refused.append(key)
-        logger.warning(
-            "late %s of job %s (%s) dropped: the attempt no longer owns the job",
-            kind,
-            job.id,
-            job.task_name,
-        )
-
-    def _set_progress(self, job: ClaimedJob, value: int) -> bool:
-        return journal.set_progress(self._scope, job.id, job.token, value)
-
-    def _append(self, job: ClaimedJob, line: tuple[str, str, str | None]) -> bool:
-        level, message, extra = line
-        return journal.append_log(
-            self._scope,
-            job.id,
-            job.token,
-            task_name=job.task_name,
-            level=level,
-            message=message,
-            extra=extra,
-        )
-
-    def _settle(self, batch: Sequence[Outcome]) -> None:
+    def _settle(self, batch: Sequence[Outcome], keeper: Keeper) -> None:
         settlements = [decide(each, self._policy_of(each.job.task_name)) for each in batch]
         try:
-            outcome = self._keeper.call(lambda: settle.settle(self._scope, settlements))
+            outcome = keeper.call(lambda: settle.settle(self._scope, settlements))
         except GaveUp:
             raise
         except Exception as error:
-            self._settle_apart(batch, error)
+            self._settle_apart(batch, error, keeper)
             return
         for each in settlements:
             if each.job_id in outcome.buried:
@@ -245,12 +199,12 @@ class Settler:
         if signals.job_settled.receivers:
             self.tell(each for each in settlements if each.job_id in outcome.settled)
 
-    def _settle_apart(self, batch: Sequence[Outcome], error: Exception) -> None:
+    def _settle_apart(self, batch: Sequence[Outcome], error: Exception, keeper: Keeper) -> None:
         """One bad row must not take the others with it: settle them one by one."""
         if len(batch) > 1:
             logger.warning("settling %s attempts together failed", len(batch), exc_info=error)
             for each in batch:
-                self._settle([each])
+                self._settle([each], keeper)
             return
         # Let go of it: its lease is no longer renewed, and the reaper will say what happened.
         logger.error(

@@ -33,7 +33,8 @@ def witnessed() -> dict[str, list[Run]]:
     """The runs of every witness by job, in the order they began."""
     begun: dict[tuple[str, int], float] = {}
     ended: dict[tuple[str, int], float] = {}
-    for key, value in Mark.objects.values_list("key", "value"):
+    marks = Mark.objects.filter(key__in=("begin", "end"))
+    for key, value in marks.values_list("key", "value"):
         job_id, attempt, moment = json.loads(value)
         (begun if key == "begin" else ended)[job_id, attempt] = moment
     runs: dict[str, list[Run]] = defaultdict(list)

@@ -11,6 +11,7 @@ from flexiq_django.core.outcome import Ending, Outcome
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.store import link, settle
+from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.settler import Settler
 from tests.factories import at
 from tests.store.acting import claim, enqueue
@@ -44,9 +45,11 @@ class Desk:
         monkeypatch.setattr(link, "notify", self._notify)
         options.setdefault("expects_more", lambda: False)
         options.setdefault("notifies", True)
+        self.notebook = Notebook(at())
         self.settler = Settler(
             at(),
-            self.keeper,  # type: ignore[arg-type]
+            [self.keeper],  # type: ignore[list-item]
+            self.notebook,
             worker_id="worker-1",
             policy_of=lambda _name: RetryPolicy(max_retries=0, jitter=False),
             on_settled=lambda jobs: self.settled.extend(job.id for job in jobs),
@@ -70,7 +73,7 @@ class Desk:
             self.settler.add(outcome)
 
     def write(self) -> None:
-        self.settler._write()
+        self.settler._write(0, self.keeper)  # type: ignore[arg-type]
 
 
 def done(job: ClaimedJob, **fields: Any) -> Outcome:

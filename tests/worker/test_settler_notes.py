@@ -17,10 +17,10 @@ pytestmark = pytest.mark.django_db
 
 def test_notes_are_written_before_the_result(desk: Desk) -> None:
     job = running()
-    desk.settler.progress(job, 10)
-    desk.settler.log(job, "info", "first", None)
-    desk.settler.log(job, "result", "", '{"a":1}')
-    desk.settler.progress(job, 90)
+    desk.notebook.progress(job, 10)
+    desk.notebook.log(job, "info", "first", None)
+    desk.notebook.log(job, "result", "", '{"a":1}')
+    desk.notebook.progress(job, 90)
     desk.add(failed(job, retryable=False))
 
     desk.write()
@@ -41,8 +41,8 @@ def test_only_the_latest_progress_is_written(desk: Desk, monkeypatch: pytest.Mon
     job, other = claimed(2)
     monkeypatch.setattr(journal, "set_progress", note)
     for value in range(50):
-        desk.settler.progress(job, value)
-    desk.settler.progress(other, 7)
+        desk.notebook.progress(job, value)
+    desk.notebook.progress(other, 7)
 
     desk.write()
 
@@ -51,9 +51,9 @@ def test_only_the_latest_progress_is_written(desk: Desk, monkeypatch: pytest.Mon
 
 def test_late_notes_are_dropped_and_said_once(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     job = running()._replace(token=1)
-    desk.settler.progress(job, 5)
+    desk.notebook.progress(job, 5)
     for _ in range(3):
-        desk.settler.log(job, "info", "line", None)
+        desk.notebook.log(job, "info", "line", None)
 
     desk.write()
 
@@ -69,8 +69,8 @@ def test_a_note_that_cannot_be_stored_keeps_no_result(
 
     monkeypatch.setattr(journal, "append_log", refuse)
     job = running()
-    desk.settler.log(job, "info", "x", None)
-    desk.settler.progress(job, 5)
+    desk.notebook.log(job, "info", "x", None)
+    desk.notebook.progress(job, 5)
     desk.add(done(job))
 
     desk.write()
@@ -86,7 +86,7 @@ def test_a_look_brings_the_flags_up_to_date(desk: Desk) -> None:
     attempts = [make_attempt(job) for job in (calm, asked, lost)]
 
     for attempt in attempts:
-        desk.settler.look(attempt)
+        desk.notebook.look(attempt)
 
     assert [each.is_cancel_requested for each in attempts] == [False, True, False]
     assert [each.is_over for each in attempts] == [False, False, True]
