@@ -48,17 +48,27 @@ def build_chores(
     net = chores.DependencyNet(scope, call)
     periodic = chores.Periodic(scope, call, catalogue.build, ready)
 
+    auto_retry = options.auto_retry
+
     def chore(name: str, run: Callable[[], float], **options: Any) -> Chore:
         return Chore(name=name, run=run, **options)
+
+    def reap() -> float:
+        return chores.reap(scope, call, catalogue.lost, told, reap_seconds, auto_retry)
+
+    def retry_dead() -> float:
+        most = auto_retry.most if auto_retry else 0
+        return chores.retry_dead(scope, call, most, catalogue.limited, ready)
 
     return ChoreLoop(
         leader,
         [
             chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
             chore("periodic", periodic.run),
-            chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told, reap_seconds)),
+            chore("reap", reap),
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
+            *([chore("dead letters", retry_dead)] if auto_retry else []),
             chore("sweep", lambda: chores.sweep_outlived(scope, call)),
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),

@@ -68,6 +68,7 @@ class WorkerProcess:
             on_ready=self._on_ready,
             makes_room=lambda jobs: self._loop.makes_room(jobs),
             notifies=options.listen,
+            auto_retry=options.auto_retry,
         )
         self._heartbeat = Heartbeat(
             scope,

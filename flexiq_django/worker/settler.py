@@ -20,7 +20,7 @@ from django.db import DatabaseError
 from flexiq_django import signals
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Outcome, decide
-from flexiq_django.core.records import ClaimedJob
+from flexiq_django.core.records import AutoRetry, ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
 from flexiq_django.store import journal, link, settle
@@ -52,6 +52,7 @@ class Settler:
         on_ready: Callable[[], None],
         makes_room: Callable[[Sequence[ClaimedJob]], bool],
         notifies: bool,
+        auto_retry: AutoRetry | None = None,
     ) -> None:
         self._scope = scope
         self._keeper = keeper
@@ -62,6 +63,7 @@ class Settler:
         self._on_ready = on_ready
         self._makes_room = makes_room
         self._notifies = notifies
+        self._auto_retry = auto_retry
         self._has_readied = False
         self._outcomes: deque[Outcome] = deque()
         self._notes: deque[Note] = deque()
@@ -214,7 +216,9 @@ class Settler:
     def _settle(self, batch: Sequence[Outcome]) -> None:
         settlements = [decide(each, self._policy_of(each.job.task_name)) for each in batch]
         try:
-            outcome = self._keeper.call(lambda: settle.settle(self._scope, settlements))
+            outcome = self._keeper.call(
+                lambda: settle.settle(self._scope, settlements, self._auto_retry)
+            )
         except GaveUp:
             raise
         except Exception as error:
