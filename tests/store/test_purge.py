@@ -1,4 +1,4 @@
-"""purge_dead and purge_completed: what is old goes with all that belongs to it, and nothing else."""
+"""purge_dead and purge_completed: what is old goes with all that belongs to it, nothing else."""
 
 from typing import Any
 

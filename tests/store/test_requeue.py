@@ -22,7 +22,8 @@ def requeue(job_id: Any, seconds: float = 0, **limited: bool) -> bool:
 def test_the_job_is_ready_at_once_and_keeps_what_it_has() -> None:
     job = JobFactory(
         running=True, queue="mail", deployment_id="blue", retry_count=2, progress=40, attempt=3,
-        error="old", cancel_requested_at=later(1), unique_key="k", active_key="k", expires_at=later(99),
+        error="old", cancel_requested_at=later(1), unique_key="k", active_key="k",
+        expires_at=later(99),
     )  # fmt: skip
 
     assert requeue(job.id, 5)
