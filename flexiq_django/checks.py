@@ -74,7 +74,7 @@ def _times(settings: Settings) -> Iterable[CheckMessage]:
 @register
 def check_auto_retry(**_: Any) -> list[CheckMessage]:
     """That retrying dead letters by themselves makes sense."""
-    doubts = find_doubts() if _queues() else ()
+    doubts = find_doubts(queues) if (queues := _queues()) else ()
     return [Warning(text, hint=hint, id="flexiq.W018") for text, hint in doubts]
 
 

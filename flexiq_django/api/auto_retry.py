@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexiq_django.api import options as check
-from flexiq_django.api.queue import declared_queues
+from flexiq_django.api.queue import Queue, declared_queues
 from flexiq_django.conf import get_settings
 from flexiq_django.core.records import AutoRetry
 from flexiq_django.store.scope import Scope
@@ -19,12 +19,12 @@ def auto_retry_for(scope: Scope) -> AutoRetry | None:
 
     Where several queues of the namespace say something, the most careful of them counts.
     """
-    delay, most = min(_wishes(scope), key=_boldness)
+    delay, most = _wishes(scope, declared_queues())[0]
     delay_ms = check.check_seconds("DLQ_AUTO_RETRY_DELAY", delay)
     return AutoRetry(delay_ms, most) if delay_ms is not None and most > 0 else None
 
 
-def find_doubts() -> Iterator[tuple[str, str]]:
+def find_doubts(queues: Sequence[Queue]) -> Iterator[tuple[str, str]]:
     """What makes little sense in the settings or the queues, each with what to do."""
     settings = get_settings()
     delay, most, lifetime = (
@@ -44,8 +44,8 @@ def find_doubts() -> Iterator[tuple[str, str]]:
             f" retried after {delay:g} s (DLQ_AUTO_RETRY_DELAY).",
             "Set DLQ_AUTO_RETRY_DELAY below RESULT_TTL.",
         )
-    for scope in sorted({queue.scope for queue in declared_queues()}, key=repr):
-        if len(wishes := _wishes(scope)) > 1:
+    for scope in sorted({queue.scope for queue in queues}, key=repr):
+        if len(wishes := _wishes(scope, queues)) > 1:
             told = " and ".join(f"{count} times after {after} s" for after, count in wishes)
             yield (
                 f"Queues of the namespace {scope.namespace!r} differ in when dead letters are"
@@ -54,13 +54,13 @@ def find_doubts() -> Iterator[tuple[str, str]]:
             )
 
 
-def _wishes(scope: Scope) -> list[Wish]:
-    """What the queues of a namespace want, each once; the settings where none says anything."""
+def _wishes(scope: Scope, queues: Sequence[Queue]) -> list[Wish]:
+    """What queues of a namespace want, each once, the most careful first; else the settings."""
     settings = get_settings()
     usual: Wish = (settings.DLQ_AUTO_RETRY_DELAY, settings.DLQ_AUTO_RETRY_MAX)
     own = {
         (usual[0] if delay is None else delay, usual[1] if most is None else most)
-        for queue in declared_queues()
+        for queue in queues
         if queue.scope == scope and (said := queue.own_auto_retry) != (None, None)
         for delay, most in [said]
     }

@@ -63,6 +63,7 @@ class Queue(Inspection, Operations, Purging, Reviving, Steering):
         check.check_seconds("dlq_auto_retry_delay", dlq_auto_retry_delay)
         if dlq_auto_retry_max is not None:
             check.check_whole("dlq_auto_retry_max", dlq_auto_retry_max, least=0, most=2**31 - 1)
+        #: What this queue itself says of dead letters; see ``api/auto_retry.py``.
         self.own_auto_retry = (dlq_auto_retry_delay, dlq_auto_retry_max)
         self._namespace = namespace
         self._using = using

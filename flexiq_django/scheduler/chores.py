@@ -90,11 +90,12 @@ def retry_dead(
     most: int,
     limited: Callable[[], Mapping[str, bool]],
     on_ready: Enqueued,
+    seconds: float = RETRY_SECONDS,
 ) -> float:
-    """Retry dead letters that are due, chains of up to ``most`` retries."""
+    """Retry dead letters that are due, ``most`` times in a chain; rest ``seconds`` if none is."""
     due: list[UUID] = call(lambda: revive.due_letters(scope))
     if not due:
-        return RETRY_SECONDS
+        return seconds
 
     def retry(letters: Sequence[UUID]) -> int:
         verb = partial(revive.retry_due, scope, letters, most=most, limited=limited())

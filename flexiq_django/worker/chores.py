@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from flexiq_django.core.records import Settlement
+from flexiq_django.core.records import AutoRetry, Settlement
 from flexiq_django.scheduler import chores
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
@@ -56,9 +57,9 @@ def build_chores(
     def reap() -> float:
         return chores.reap(scope, call, catalogue.lost, told, reap_seconds, auto_retry)
 
-    def retry_dead() -> float:
-        most = auto_retry.most if auto_retry else 0
-        return chores.retry_dead(scope, call, most, catalogue.limited, ready)
+    def retry_dead(policy: AutoRetry) -> float:
+        seconds = min(chores.RETRY_SECONDS, max(1.0, policy.delay_ms / 1000))
+        return chores.retry_dead(scope, call, policy.most, catalogue.limited, ready, seconds)
 
     return ChoreLoop(
         leader,
@@ -68,7 +69,7 @@ def build_chores(
             chore("reap", reap),
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
-            *([chore("dead letters", retry_dead)] if auto_retry else []),
+            *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),
             chore("sweep", lambda: chores.sweep_outlived(scope, call)),
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),
