@@ -103,13 +103,14 @@ def find(scope: Scope, letter_id: UUID) -> dict[str, Any] | None:
 def delete(scope: Scope, letter_id: UUID) -> bool:
     """Delete a dead letter; its job stays as it is. False if it is not there."""
     database = open_database(scope)
-    return (
-        database.change(
-            f"DELETE FROM {DEAD} WHERE id = %(id)s AND namespace = %(namespace)s",  # noqa: S608
-            {"id": database.id_text(letter_id)},
-        )
-        > 0
-    )
+    with database.transaction():
+        # By its key first, as whoever retries it does: by another index MariaDB would deadlock.
+        found = database.lock_rows("namespace", [letter_id], table=DEAD)
+        if found != [(scope.namespace,)]:
+            return False
+        params = {"id": database.id_text(letter_id)}
+        database.change(f"DELETE FROM {DEAD} WHERE id = %(id)s", params)  # noqa: S608
+    return True
 
 
 def _rows(scope: Scope, wanted: Wanted) -> QuerySet[DeadLetter]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.status import JobStatus
@@ -23,45 +23,38 @@ from flexiq_django.store.vendors.base import JOBS, Database
 _TABLES = (JOBS, ArchivedJob._meta.db_table)
 
 
-class _Ended(NamedTuple):
+class _Old(NamedTuple):
+    """A row on the way of a walk; ``about`` is whatever was asked of it."""
+
     id: UUID
-    status: str
+    about: str
     at: datetime
 
 
-def purge_dead(scope: Scope, *, older_than_ms: int) -> Iterator[int]:
+def purge_dead(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> Iterator[int]:
     """Delete dead letters that are older, and their jobs; how many letters, batch by batch.
 
-    A job goes with all that belongs to it, unless it is not dead any more.
+    A job goes with all that belongs to it, unless it is not dead any more. ``limit`` bounds a
+    batch; by default it is what suits the database.
     """
     database = open_database(scope)
     before = _cutoff(database, older_than_ms)
-    while True:
-        letters = database.fetch(
-            f"SELECT id FROM {DEAD} WHERE namespace = %(namespace)s"  # noqa: S608
-            " AND failed_at < %(before)s ORDER BY failed_at, id LIMIT %(limit)s",
-            {"before": before, "limit": database.batch_size},
-        )
-        if not letters:
-            return
+    for page in _walk(database, DEAD, "failed_at", "queue", before, limit):
         with database.transaction():
-            removed = _delete_letters(database, [database.read_id(key) for (key,) in letters])
+            removed = _delete_letters(database, [each.id for each in page])
         yield removed
 
 
-def purge_completed(scope: Scope, *, older_than_ms: int) -> Iterator[int]:
+def purge_completed(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> Iterator[int]:
     """Delete jobs that completed earlier, live and archived; how many, batch by batch.
 
-    Each goes with all that belongs to it. What waited for one goes on.
+    Each goes with all that belongs to it. What waited for one goes on. ``limit`` as above.
     """
     database = open_database(scope)
     before = _cutoff(database, older_than_ms)
     for table in _TABLES:
-        last: _Ended | None = None
-        # Walks on past jobs that stay, however many dead ones are older.
-        while page := _page(database, table, before, last):
-            last = page[-1]
-            done = [each.id for each in page if each.status == JobStatus.COMPLETE.value]
+        for page in _walk(database, table, "completed_at", "status", before, limit):
+            done = [each.id for each in page if each.about == JobStatus.COMPLETE.value]
             removed = 0
             if done:
                 with database.transaction():
@@ -78,19 +71,32 @@ def _cutoff(database: Database, older_than_ms: int) -> object:
     return database.moment(before)
 
 
-def _page(database: Database, table: str, before: object, last: _Ended | None) -> list[_Ended]:
-    after, params = "", {}
-    if last is not None:
-        after = " AND completed_at >= %(at)s AND (completed_at > %(at)s OR id > %(id)s)"
-        params = {"at": database.moment(last.at), "id": database.id_text(last.id)}
-    return [
-        _Ended(database.read_id(key), status, database.read(ended_at))  # type: ignore[arg-type]
-        for key, status, ended_at in database.fetch(
-            f"SELECT id, status, completed_at FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
-            f" AND completed_at < %(before)s{after} ORDER BY completed_at, id LIMIT %(limit)s",
-            {**params, "before": before, "limit": database.batch_size},
-        )
-    ]
+def _walk(
+    database: Database, table: str, column: str, about: str, before: object, limit: int | None
+) -> Iterator[list[_Old]]:
+    """The rows from before a moment in pages, the oldest first.
+
+    It goes on from where it is, past rows that stay: they cost each page nothing, and a row that
+    somebody else deletes under its hands cannot hold it up.
+    """
+    size = limit or database.batch_size
+    params: dict[str, Any] = {"before": before, "limit": size}
+    after = ""
+    while True:
+        page = [
+            _Old(database.read_id(key), told, database.read(at))  # type: ignore[arg-type]
+            for key, told, at in database.fetch(
+                f"SELECT id, {about}, {column} FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
+                f" AND {column} < %(before)s{after} ORDER BY {column}, id LIMIT %(limit)s",
+                params,
+            )
+        ]
+        if page:
+            yield page
+        if len(page) < size:
+            return
+        after = f" AND {column} >= %(at)s AND ({column} > %(at)s OR id > %(id)s)"
+        params |= {"at": database.moment(page[-1].at), "id": database.id_text(page[-1].id)}
 
 
 def _locked(database: Database, table: str, ids: list[UUID]) -> dict[UUID, str]:
