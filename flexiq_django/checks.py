@@ -17,6 +17,7 @@ from django.db import DatabaseError, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 
+from flexiq_django.api.auto_retry import find_doubts
 from flexiq_django.api.queue import Queue, declared_queues
 from flexiq_django.api.task import Task
 from flexiq_django.conf import Settings, find_problems, get_settings
@@ -71,18 +72,21 @@ def _times(settings: Settings) -> Iterable[CheckMessage]:
 
 
 @register
+def check_auto_retry(**_: Any) -> list[CheckMessage]:
+    """That retrying dead letters by themselves makes sense."""
+    doubts = find_doubts(queues) if (queues := _queues()) else ()
+    return [Warning(text, hint=hint, id="flexiq.W018") for text, hint in doubts]
+
+
+@register
 def check_alias(**_: Any) -> list[CheckMessage]:
     """The databases that the queues name."""
     found: list[CheckMessage] = []
     for alias in _wanted_aliases():
         if alias not in connections:
-            found.append(
-                Error(
-                    f"A queue lives in the database {alias!r}, which DATABASES does not have.",
-                    hint=f"Use one of {', '.join(sorted(connections))}, or add {alias!r}.",
-                    id="flexiq.E002",
-                )
-            )
+            text = f"A queue lives in the database {alias!r}, which DATABASES does not have."
+            hint = f"Use one of {', '.join(sorted(connections))}, or add {alias!r}."
+            found.append(Error(text, hint=hint, id="flexiq.E002"))
             continue
         try:
             dialect(connections[alias].vendor)
@@ -102,13 +106,9 @@ def check_router(**_: Any) -> list[CheckMessage]:
         away = [one for one in models if router.db_for_write(one) != alias]
         if missing:
             names = ", ".join(one.__name__ for one in missing)
-            found.append(
-                Error(
-                    f"A database router keeps {names} out of {alias!r}, where a queue lives.",
-                    hint=f"Let allow_migrate() allow the app {APP} on {alias!r}, all of it.",
-                    id="flexiq.E006",
-                )
-            )
+            text = f"A database router keeps {names} out of {alias!r}, where a queue lives."
+            hint = f"Let allow_migrate() allow the app {APP} on {alias!r}, all of it."
+            found.append(Error(text, hint=hint, id="flexiq.E006"))
         elif away and router.routers and alias == get_settings().DATABASE:
             found.append(
                 Warning(

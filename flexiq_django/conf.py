@@ -32,6 +32,10 @@ class Settings:
     DEFAULT_PRIORITY: int = 0
     #: Seconds after its end at which a job is deleted unless it says otherwise; ``None`` keeps it.
     RESULT_TTL: float | None = None
+    #: Seconds after which a dead letter is retried by itself; ``None`` leaves them to a person.
+    DLQ_AUTO_RETRY_DELAY: float | None = None
+    #: How often a chain of jobs may come back from a dead letter by itself.
+    DLQ_AUTO_RETRY_MAX: int = 3
     #: Seconds without a heartbeat after which a worker's jobs are taken from it.
     LOCK_GRACE_SECONDS: float = 60
     #: Seconds between heartbeats; ``None`` means a quarter of the lock grace.
@@ -126,6 +130,14 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "RESULT_TTL": (
         lambda value: value is None or (_is_number(value) and 0 <= value <= _LONGEST),
         "a number of seconds, 0 or more, or None",
+    ),
+    "DLQ_AUTO_RETRY_DELAY": (
+        lambda value: value is None or (_is_number(value) and 0 <= value <= _LONGEST),
+        "a number of seconds, 0 or more, or None",
+    ),
+    "DLQ_AUTO_RETRY_MAX": (
+        lambda value: _natural(value) and value < 2**31,
+        "a whole number, 0 or more, of at most 32 bits",
     ),
     "LOCK_GRACE_SECONDS": (_positive, "a number of seconds above 0"),
     "HEARTBEAT_SECONDS": (_positive_or_none, "a number of seconds above 0, or None"),

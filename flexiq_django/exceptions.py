@@ -77,6 +77,10 @@ class JobNotActiveError(FlexiQError, RuntimeError):
     """There is no such job in this namespace, or it has ended."""
 
 
+class DeadLetterNotFoundError(FlexiQError, RuntimeError):
+    """There is no such dead letter in this namespace, or it has been retried or deleted."""
+
+
 # --- what happened to a job, raised by JobResult.result()
 # -------------------------------------------
 
@@ -120,7 +124,7 @@ class TaskCancelledError(JobFailure):
     """
 
 
-class JobNotFoundError(FlexiQError, KeyError):
+class JobNotFoundError(FlexiQError, KeyError, ValueError):
     """There is no such job in this namespace."""
 
     def __str__(self) -> str:  # KeyError would print the repr

@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from flexiq_django import Queue, checks
 from flexiq_django.checks import (
     check_alias,
+    check_auto_retry,
     check_database,
     check_router,
     check_settings,
@@ -97,7 +98,7 @@ def test_they_are_registered() -> None:
     ours = {check.__name__ for check in registered if check.__module__ == checks.__name__}
     assert ours == {
         "check_settings", "check_alias", "check_router", "check_transactional_tasks", "check_twin",
-        "check_database",
+        "check_database", "check_auto_retry",
     }  # fmt: skip
 
 
@@ -386,3 +387,45 @@ def test_mysql_isolation(level: dict[str, Any], expected: list[str]) -> None:
     found = list(checks._mysql(Server()))  # type: ignore[arg-type]
     assert ids(found) == expected
     assert all(not each.is_serious() for each in found)
+
+
+# --- dead letters that are retried by themselves --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flexiq", "words"),
+    [
+        ({}, None),
+        ({"DLQ_AUTO_RETRY_MAX": 10**6}, None),
+        ({"DLQ_AUTO_RETRY_DELAY": 600, "DLQ_AUTO_RETRY_MAX": 100, "RESULT_TTL": 601}, None),
+        ({"DLQ_AUTO_RETRY_DELAY": 600, "DLQ_AUTO_RETRY_MAX": 101}, "101 times"),
+        ({"DLQ_AUTO_RETRY_DELAY": 600, "RESULT_TTL": 600}, "deleted after 600 s"),
+    ],
+)
+def test_automatic_retries_that_make_no_sense(
+    settings: Any, flexiq: dict[str, Any], words: str | None
+) -> None:
+    settings.FLEXIQ = flexiq
+    found = check_auto_retry()
+    assert ids(found) == ([] if words is None else ["flexiq.W018"])
+    assert all(words in each.msg for each in found)
+
+
+def test_queues_of_a_namespace_that_differ_in_their_automatic_retries(
+    queue: Callable[..., Queue],
+) -> None:
+    queue(namespace="a", dlq_auto_retry_delay=60)
+    queue(namespace="a")
+    queue(namespace="a", dlq_auto_retry_delay=60, dlq_auto_retry_max=3)
+    queue(namespace="b", dlq_auto_retry_delay=90)
+    assert check_auto_retry() == []
+    queue(namespace="a", dlq_auto_retry_delay=90)
+    (found,) = check_auto_retry()
+    assert "namespace 'a'" in found.msg
+    assert "3 times after 90 s and 3 times after 60 s" in found.msg
+
+
+def test_wrong_settings_are_told_by_one_check_alone(settings: Any) -> None:
+    settings.FLEXIQ = {"DLQ_AUTO_RETRY_DELAY": "soon"}
+    assert check_auto_retry() == []
+    assert ids(check_settings()) == ["flexiq.E001"]

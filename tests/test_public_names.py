@@ -82,6 +82,8 @@ def test_every_error_is_one_of_ours_and_says_what_it_means(error: type[FlexiQErr
         ("JobNotActiveError", RuntimeError),
         ("UnknownTaskError", LookupError),
         ("JobNotFoundError", KeyError),
+        ("JobNotFoundError", ValueError),
+        ("DeadLetterNotFoundError", RuntimeError),
         ("TaskTimeoutError", TimeoutError),
         ("SoftTimeoutError", TimeoutError),
     ],

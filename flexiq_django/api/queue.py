@@ -12,7 +12,9 @@ from flexiq_django.api.declaring import task_options
 from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.operations import Operations
+from flexiq_django.api.purging import Purging
 from flexiq_django.api.result import JobResult
+from flexiq_django.api.reviving import Reviving
 from flexiq_django.api.schedule import Schedule, build_schedule
 from flexiq_django.api.steering import Steering
 from flexiq_django.api.task import Task
@@ -28,13 +30,15 @@ R = TypeVar("R")
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
 
-class Queue(Inspection, Operations, Steering):
+class Queue(Inspection, Operations, Purging, Reviving, Steering):
     """A namespace of jobs in one database, and the tasks declared on it.
 
     Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all
     others; ``using`` is the database alias; ``default_retry``, ``default_timeout`` (seconds) and
     ``default_priority`` hold for tasks that do not say; ``result_ttl`` (seconds) deletes jobs that
-    long after their end unless they say otherwise. Raises ``InvalidOptionError``.
+    long after their end unless they say otherwise; ``dlq_auto_retry_delay`` (seconds) and
+    ``dlq_auto_retry_max`` say when workers of the namespace retry dead letters by themselves, and
+    how often (0: never). Raises ``InvalidOptionError``.
     """
 
     def __init__(
@@ -46,6 +50,8 @@ class Queue(Inspection, Operations, Steering):
         default_timeout: float | None = None,
         default_priority: int | None = None,
         result_ttl: float | None = None,
+        dlq_auto_retry_delay: float | None = None,
+        dlq_auto_retry_max: int | None = None,
     ) -> None:
         if namespace is not None:
             check.check_name("namespace", namespace, longest=100)
@@ -54,6 +60,11 @@ class Queue(Inspection, Operations, Steering):
         check.check_seconds("default_timeout", default_timeout, above_zero=True)
         check.check_priority("default_priority", default_priority)
         check.check_seconds("result_ttl", result_ttl)
+        check.check_seconds("dlq_auto_retry_delay", dlq_auto_retry_delay)
+        if dlq_auto_retry_max is not None:
+            check.check_whole("dlq_auto_retry_max", dlq_auto_retry_max, least=0, most=2**31 - 1)
+        #: What this queue itself says of dead letters; see ``api/auto_retry.py``.
+        self.own_auto_retry = (dlq_auto_retry_delay, dlq_auto_retry_max)
         self._namespace = namespace
         self._using = using
         self._own_defaults = {

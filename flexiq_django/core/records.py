@@ -13,6 +13,7 @@ class NewJob:
     """A job about to be stored. Times are milliseconds; ``delay_ms`` counts from the insert.
 
     ``is_limited``: its task has a limit of its own, so the job waits in a lane of its task.
+    ``dlq_retry_count`` and ``origin_job_id`` say which chain of retried dead letters it goes on.
     """
 
     id: UUID
@@ -38,6 +39,8 @@ class NewJob:
     parents: tuple[UUID, ...] = ()
     allow_parent_failure: bool = False
     is_limited: bool = False
+    dlq_retry_count: int = 0
+    origin_job_id: UUID | None = None
 
 
 class ClaimedJob(NamedTuple):
@@ -82,6 +85,13 @@ class Settlement(NamedTuple):
     duration_ms: float | None = None
     succeeded: bool = False
     is_budgeted: bool = False
+
+
+class AutoRetry(NamedTuple):
+    """When dead letters are retried by themselves: after a delay, so often in a chain."""
+
+    delay_ms: int
+    most: int
 
 
 class JobRecord(NamedTuple):

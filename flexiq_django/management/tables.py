@@ -24,6 +24,11 @@ def table(name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> s
     return "\n" + "\n".join(_line(cells, widths, right) for cells in [head, *body])
 
 
+def printable(text: str) -> str:
+    """The text with a question mark for whatever would move the cursor or hide."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def as_age(seconds: float | None) -> str | None:
     """A span of time in its two largest units, as in ``2 h 5 min``."""
     if seconds is None:
@@ -64,7 +69,7 @@ def _line(cells: Iterable[str], widths: Sequence[int], right: Sequence[bool]) ->
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return "".join(letter if letter.isprintable() else "?" for letter in str(value))
+    return printable(str(value))
 
 
 def _width(text: str) -> int:

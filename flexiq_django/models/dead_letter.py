@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.models.fields import NameField, SparseIndex, UtcDateTimeField
+from flexiq_django.models.job import ORIGIN_CHOICES
 
 
 class DeadLetter(models.Model):
@@ -29,9 +30,16 @@ class DeadLetter(models.Model):
     user_id = NameField(max_length=200, null=True)
     deployment_id = NameField(max_length=100, null=True)
     trace_id = NameField(max_length=200, null=True)
+    origin = models.CharField(
+        max_length=12, choices=ORIGIN_CHOICES, default="task", db_default="task"
+    )
+    schedule = NameField(max_length=200, null=True)
     failed_at = UtcDateTimeField(_("failed"))
     dlq_retry_count = models.PositiveIntegerField(
         default=0, help_text=_("How many times the chain of jobs came back from a dead letter.")
+    )
+    origin_job_id = models.UUIDField(
+        null=True, help_text=_("The first job of that chain; empty for the first itself.")
     )
     auto_retry_at = UtcDateTimeField(null=True)
     purge_at = UtcDateTimeField(null=True)

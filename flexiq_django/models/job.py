@@ -99,6 +99,14 @@ class BaseJob(models.Model):
     trace_id = NameField(max_length=200, null=True)
     attempt_id = NameField(max_length=200, null=True)
     trial_id = NameField(max_length=200, null=True)
+    dlq_retry_count = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text=_("How many times the chain of jobs came back from a dead letter."),
+    )
+    origin_job_id = models.UUIDField(
+        null=True, help_text=_("The first job of that chain; empty for the first itself.")
+    )
 
     class Meta:
         abstract = True

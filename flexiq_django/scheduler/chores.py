@@ -1,18 +1,29 @@
-"""The chores: promote, fire schedules, reap, expire, sweep."""
+"""The chores: promote, fire schedules, reap, expire, retry dead letters, sweep."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from flexiq_django.core.cron import CronSchedule
 from flexiq_django.core.misfire import FiringPlan, MisfirePolicy, plan_firing
-from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
+from flexiq_django.core.records import AutoRetry, ClaimedJob, NewJob, Settlement
 from flexiq_django.exceptions import FlexiQError, TaskRevokedError
-from flexiq_django.store import dependencies, promote, retention, schedules, settle, workers
+from flexiq_django.store import (
+    dependencies,
+    promote,
+    retention,
+    revive,
+    schedules,
+    settle,
+    workers,
+)
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
 
@@ -26,8 +37,13 @@ SCHEDULE_SECONDS = 10.0
 REAP_SECONDS = 5.0
 #: Seconds between two looks for pending jobs that are too late to start.
 EXPIRE_SECONDS = 10.0
+#: Seconds between two looks for dead letters that are to be retried.
+RETRY_SECONDS = 10.0
 #: Seconds between two looks for jobs that outlived their own lifetime, and for lost dependents.
 SWEEP_SECONDS = 30.0
+
+#: What a row may raise that somebody wrote by hand; it must not stop the others.
+_BAD_ROW = (FlexiQError, DatabaseError, ValueError, TypeError, ArithmeticError, LookupError)
 
 Call = Callable[[Callable[[], Any]], Any]
 Enqueued = Callable[[int], None]
@@ -53,18 +69,55 @@ def reap(
     decide: Callable[[ClaimedJob], Settlement],
     on_settled: Callable[[Sequence[Settlement]], None],
     seconds: float = REAP_SECONDS,
+    auto_retry: AutoRetry | None = None,
 ) -> float:
     """Take back jobs whose lease ran out: pending again, or dead when the budget is spent.
 
     Rests ``seconds`` when there is none.
     """
-    settlements, outcome = call(lambda: settle.reap(scope, decide))
+    settlements, outcome = call(lambda: settle.reap(scope, decide, auto_retry=auto_retry))
     for each in settlements:
         logger.warning(
             "lease of job %s (%s) ran out; now %s", each.job_id, each.task_name, each.status
         )
     on_settled(settlements)
     return 0.0 if outcome.settled else seconds
+
+
+def retry_dead(
+    scope: Scope,
+    call: Call,
+    most: int,
+    limited: Callable[[], Mapping[str, bool]],
+    on_ready: Enqueued,
+    seconds: float = RETRY_SECONDS,
+) -> float:
+    """Retry dead letters that are due, ``most`` times in a chain; rest ``seconds`` if none is."""
+    due: list[UUID] = call(lambda: revive.due_letters(scope))
+    if not due:
+        return seconds
+
+    def retry(letters: Sequence[UUID]) -> int:
+        verb = partial(revive.retry_due, scope, letters, most=most, limited=limited())
+        outcome: revive.Retried = call(verb)
+        if outcome.revoked:
+            logger.warning("%s dead letters of revoked tasks stay", len(outcome.revoked))
+        return len(outcome.jobs)
+
+    try:
+        done = retry(due)
+    except _BAD_ROW:
+        done = 0
+        for each in due:
+            try:
+                done += retry([each])
+            except _BAD_ROW:
+                logger.exception("dead letter %s cannot be retried", each)
+                call(partial(revive.leave_letters, scope, [each]))
+    if done:
+        logger.info("%s dead letters retried", done)
+        on_ready(done)
+    return 0.0
 
 
 def sweep_outlived(scope: Scope, call: Call) -> float:

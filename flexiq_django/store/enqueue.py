@@ -50,6 +50,8 @@ _COLUMNS = {
     "user_id": "text",
     "deployment_id": "text",
     "trace_id": "text",
+    "dlq_retry_count": "int",
+    "origin_job_id": "id",
 }
 
 _COPIED = (
@@ -71,6 +73,7 @@ _COPIED = (
     "user_id",
     "deployment_id",
     "trace_id",
+    "origin_job_id",
 )
 
 
@@ -103,6 +106,18 @@ def insert_jobs(scope: Scope, jobs: Sequence[NewJob], *, notify: bool = False) -
         if notify:
             database.notify()
     return [stands_for.get(job.id, job.id) for job in jobs]
+
+
+def insert_copies(database: Database, jobs: Sequence[NewJob]) -> None:
+    """Store jobs without keys or parents, in the transaction at hand.
+
+    Raises ``TaskRevokedError`` if one of their tasks is revoked.
+    """
+    by_task: dict[str, list[NewJob]] = {}  # a statement is about one task: all its rows, or none
+    for job in jobs:
+        by_task.setdefault(job.task_name, []).append(job)
+    for alike in by_task.values():
+        _insert(database, alike, {})
 
 
 def active_key(unique_key: str) -> str:
@@ -181,6 +196,7 @@ def _values(database: Database) -> Mapping[str, str]:
         "status": "'pending'",
         "attempt": "0",
         "retry_count": "0",
+        "dlq_retry_count": "COALESCE(b.dlq_retry_count, 0)",
         "created_at": "{now}",
         "updated_at": "{now}",
         "scheduled_at": due,
@@ -215,6 +231,10 @@ def _rows(
             row["waits"] = 1
         if job.unique_key is not None:
             row["active_key"] = active_key(job.unique_key)
+        if job.dlq_retry_count:
+            row["dlq_retry_count"] = job.dlq_retry_count
+        if job.origin_job_id is not None:
+            row["origin_job_id"] = database.id_text(job.origin_job_id)
         for name in _OPTIONAL:
             value = getattr(job, name)
             if value is not None:

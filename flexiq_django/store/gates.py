@@ -7,7 +7,7 @@ lock of the limit's row (``store/meter.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from django.db.models import Q
@@ -78,6 +78,21 @@ def read_gates(scope: Scope) -> Gates:
             + [("task", name) for name, most in tasks if most is not None]
         ),
     )
+
+
+def limited_tasks(
+    scope: Scope, names: Collection[str], declared: Mapping[str, bool]
+) -> frozenset[str]:
+    """Those of the tasks whose jobs wait in lanes of their own.
+
+    ``declared`` says it of the tasks whose code is here; the others are looked up.
+    """
+    unknown = set(names).difference(declared)
+    stored = TaskState.objects.using(scope.using).filter(
+        _IS_LIMITED, namespace=scope.namespace, name__in=unknown
+    )
+    limited = set(stored.values_list("name", flat=True)) if unknown else set()
+    return frozenset(limited.union(name for name in names if declared.get(name)))
 
 
 def guard(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from flexiq_django.core.lanes import SEPARATOR
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store import dependencies
+from flexiq_django.store import dependencies, history
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -45,6 +45,7 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
             [{"id": database.id_text(database.read_id(key))} for (key,) in due],
             "j.status = 'pending' AND j.expires_at <= {now}",
         )
+        history.note_replay_errors(database, cancelled)
         moved = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
     return sorted(cancelled) + moved.cancelled
 

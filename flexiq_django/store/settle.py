@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from flexiq_django.core.records import ClaimedJob, Settlement
+from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import LeaseLost
 from flexiq_django.models import TaskMetric
@@ -67,16 +67,19 @@ class Settled:
     released: int = 0
 
 
-def settle(scope: Scope, settlements: Sequence[Settlement]) -> Settled:
+def settle(
+    scope: Scope, settlements: Sequence[Settlement], auto_retry: AutoRetry | None = None
+) -> Settled:
     """End attempts, many in one transaction.
 
     A settlement whose token no longer owns the job changes nothing at all and is reported as lost.
     Repeating a settlement whose answer was lost is harmless: the job keeps its token, so the repeat
-    finds its own work done and is reported as settled.
+    finds its own work done and is reported as settled. ``auto_retry``: when the dead letters of
+    those that die are retried by themselves.
     """
     database = open_database(scope)
     with database.transaction():
-        outcome = _settle(database, settlements, _FENCE)
+        outcome = _settle(database, settlements, _FENCE, auto_retry=auto_retry)
     if outcome.lost:
         return _with_repeats(database, settlements, outcome)
     return outcome
@@ -100,7 +103,11 @@ def together(scope: Scope) -> Iterator[Callable[[Settlement], None]]:
 
 
 def reap(
-    scope: Scope, decide: Callable[[ClaimedJob], Settlement], *, limit: int = 100
+    scope: Scope,
+    decide: Callable[[ClaimedJob], Settlement],
+    *,
+    limit: int = 100,
+    auto_retry: AutoRetry | None = None,
 ) -> tuple[list[Settlement], Settled]:
     """Settle running jobs whose lease is over, as ``decide`` says; what was settled.
 
@@ -115,7 +122,11 @@ def reap(
             return [], Settled()
         # Without its token the job is out of reach for the attempt that was lost.
         outcome = _settle(
-            database, settlements, f"{_FENCE} AND j.lease_at <= {{now}}", {"token": "NULL"}
+            database,
+            settlements,
+            f"{_FENCE} AND j.lease_at <= {{now}}",
+            {"token": "NULL"},
+            auto_retry=auto_retry,
         )
     written = as_written(settlements, outcome.buried)
     return [each for each in written if each.job_id in outcome.settled], outcome
@@ -158,6 +169,8 @@ def _settle(
     settlements: Sequence[Settlement],
     where: str,
     extra: Mapping[str, str] | None = None,
+    *,
+    auto_retry: AutoRetry | None = None,
 ) -> Settled:
     settlements, buried = _within_budget(database, settlements)
     done = _move(database, settlements, where, extra)
@@ -168,7 +181,7 @@ def _settle(
     ended = {each.job_id: each.status for each in survivors if each.status in _ENDED}
     bad = {key: status for key, status in ended.items() if status != JobStatus.COMPLETE.value}
     if bad:
-        history.append_dead_letters(database, bad)
+        history.append_dead_letters(database, bad, auto_retry)
         history.note_replay_errors(database, bad)
     moved = dependencies.resolve(database, ended)
     return Settled(

@@ -56,6 +56,10 @@ class Catalogue:
         outcome = Outcome(job=job, ending=Ending.FAILED, error=WORKER_LOST, retry_after=0.0)
         return decide(outcome, self.policy_of(job.task_name))
 
+    def limited(self) -> dict[str, bool]:
+        """Of each task, whether its jobs wait in lanes of their own."""
+        return {name: task.options.is_limited for name, task in self._tasks.items()}
+
     def declare_limits(self, call: Callable[[Callable[[], Any]], Any]) -> None:
         """Put the limits that the code gives its tasks in force, for every worker at once."""
         limits = {name: task.options.limits for name, task in self._tasks.items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from flexiq_django.core.records import Settlement
+from flexiq_django.core.records import AutoRetry, Settlement
 from flexiq_django.scheduler import chores
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
@@ -48,17 +49,27 @@ def build_chores(
     net = chores.DependencyNet(scope, call)
     periodic = chores.Periodic(scope, call, catalogue.build, ready)
 
+    auto_retry = options.auto_retry
+
     def chore(name: str, run: Callable[[], float], **options: Any) -> Chore:
         return Chore(name=name, run=run, **options)
+
+    def reap() -> float:
+        return chores.reap(scope, call, catalogue.lost, told, reap_seconds, auto_retry)
+
+    def retry_dead(policy: AutoRetry) -> float:
+        seconds = min(chores.RETRY_SECONDS, max(1.0, policy.delay_ms / 1000))
+        return chores.retry_dead(scope, call, policy.most, catalogue.limited, ready, seconds)
 
     return ChoreLoop(
         leader,
         [
             chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
             chore("periodic", periodic.run),
-            chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told, reap_seconds)),
+            chore("reap", reap),
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
+            *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),
             chore("sweep", lambda: chores.sweep_outlived(scope, call)),
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flexiq_django.core.records import AutoRetry
 from flexiq_django.store.scope import Scope
 
 
@@ -25,6 +26,8 @@ class WorkerOptions:
     listen: bool = True
     max_result_bytes: int = 1_048_576
     max_error_bytes: int = 65_536
+    #: When dead letters are retried by themselves; ``None``: never.
+    auto_retry: AutoRetry | None = None
     #: Values that should be the same in the whole fleet, as published in the worker's row.
     fleet_values: dict[str, object] = field(default_factory=dict)
 

@@ -101,6 +101,7 @@ class WorkerProcess:
             on_ready=self._on_ready,
             makes_room=lambda jobs: self._loop.makes_room(jobs),
             notifies=self.options.listen,
+            auto_retry=self.options.auto_retry,
         )
 
     def _make_bodies(self) -> Bodies:

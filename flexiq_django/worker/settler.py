@@ -17,7 +17,7 @@ from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.core.outcome import Outcome, decide
-from flexiq_django.core.records import ClaimedJob
+from flexiq_django.core.records import AutoRetry, ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
 from flexiq_django.store import link, settle
@@ -54,6 +54,7 @@ class Settler:
         on_ready: Callable[[], None],
         makes_room: Callable[[Sequence[ClaimedJob]], bool],
         notifies: bool,
+        auto_retry: AutoRetry | None = None,
     ) -> None:
         self._scope = scope
         self._keepers = keepers
@@ -64,6 +65,7 @@ class Settler:
         self._on_ready = on_ready
         self._makes_room = makes_room
         self._notifies = notifies
+        self._auto_retry = auto_retry
         self._has_readied = False
         self._outcomes: deque[Outcome] = deque()
         self._notebook = notebook
@@ -168,7 +170,7 @@ class Settler:
     def _settle(self, batch: Sequence[Outcome], keeper: Keeper) -> None:
         settlements = [decide(each, self._policy_of(each.job.task_name)) for each in batch]
         try:
-            outcome = keeper.call(lambda: settle.settle(self._scope, settlements))
+            outcome = keeper.call(lambda: settle.settle(self._scope, settlements, self._auto_retry))
         except GaveUp:
             raise
         except Exception as error:

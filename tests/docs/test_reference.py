@@ -4,7 +4,7 @@ import ast
 import dataclasses
 import inspect
 import re
-from argparse import ArgumentParser
+from argparse import ArgumentParser, _SubParsersAction
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +51,19 @@ def command_names() -> list[str]:
 def options_of(command: BaseCommand) -> set[str]:
     """The command's own options, without those every Django command has."""
 
-    def flags(parser: ArgumentParser) -> set[str]:
-        return {
-            flag
-            for action in parser._actions
-            for flag in action.option_strings
-            if flag.startswith("--")
-        }
+    everyone = all_options(BaseCommand().create_parser("manage.py", "any"))
+    own = all_options(command.create_parser("manage.py", "this")) - everyone
+    return {flag for flag in own if flag.startswith("--")}
 
-    everyone = flags(BaseCommand().create_parser("manage.py", "any"))
-    return flags(command.create_parser("manage.py", "this")) - everyone
+
+def all_options(parser: ArgumentParser) -> set[str]:
+    """The options of a command and of its verbs."""
+    found: set[str] = set()
+    for action in parser._actions:
+        found.update(action.option_strings)
+        if isinstance(action, _SubParsersAction):
+            found.update(*(all_options(verb) for verb in action.choices.values()))
+    return found
 
 
 @pytest.mark.parametrize("name", command_names())
@@ -79,7 +82,7 @@ def test_commands_and_options_on_all_pages_exist() -> None:
                 wrong.append(f"{page.name}: there is no command {name}")
                 continue
             parser = load_command_class("flexiq_django", name).create_parser("manage.py", name)
-            known = {flag for action in parser._actions for flag in action.option_strings}
+            known = all_options(parser)
             for option in re.findall(r"(?<!\S)--[a-z-]+", rest):
                 if option not in known:
                     wrong.append(f"{page.name}: {name} has no option {option}")

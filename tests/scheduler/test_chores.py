@@ -6,22 +6,26 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import DataError
 
 from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.exceptions import InvalidOptionError
-from flexiq_django.models import Job, PeriodicTask, Worker
+from flexiq_django.models import DeadLetter, Job, PeriodicTask, Worker
 from flexiq_django.scheduler import chores
 from flexiq_django.scheduler.chores import DependencyNet, Periodic
+from flexiq_django.store import revive
 from flexiq_django.store.ids import new_id
 from flexiq_django.store.schedules import ScheduleRow
 from tests.factories import (
     NOW,
+    DeadLetterFactory,
     JobDependencyFactory,
     JobFactory,
     NewJobFactory,
     PeriodicTaskFactory,
+    TaskStateFactory,
     WorkerFactory,
     at,
     later,
@@ -85,6 +89,63 @@ def test_sweeping_goes_on_while_there_is_something() -> None:
     assert chores.sweep_outlived(at(), call) < 1
     assert chores.sweep_outlived(at(), call) == chores.SWEEP_SECONDS
     assert Job.objects.count() == 0
+
+
+# --- dead letters ---------------------------------------------------------------------------------
+
+
+def retry_dead(seconds: float, ready: list[int] | None = None) -> float:
+    told: list[int] = [] if ready is None else ready
+    return chores.retry_dead(at(seconds), call, 3, dict, told.append)
+
+
+def test_dead_letters_are_retried_when_they_are_due() -> None:
+    ready: list[int] = []
+    for number in range(3):
+        DeadLetterFactory(auto_retry_at=later(number))
+    DeadLetterFactory()
+
+    assert retry_dead(1, ready) == 0  # look again at once
+    assert retry_dead(1, ready) == chores.RETRY_SECONDS
+
+    assert ready == [2]
+    assert Job.objects.filter(ready_lane="default").count() == 2
+    assert DeadLetter.objects.count() == 2
+
+
+def test_letters_of_revoked_tasks_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    TaskStateFactory(revoked_at=NOW)
+    DeadLetterFactory(auto_retry_at=NOW)
+
+    assert retry_dead(1) == 0
+    assert retry_dead(1) == chores.RETRY_SECONDS
+
+    assert caplog.text.count("1 dead letters of revoked tasks stay") == 1
+    assert not Job.objects.exists()
+
+
+def test_a_letter_that_cannot_be_retried_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("app.a", "app.bad", "app.c"):
+        DeadLetterFactory(task_name=name, auto_retry_at=NOW)
+    plain = revive.insert_copies
+
+    def refuse(database: Any, jobs: Sequence[NewJob]) -> None:
+        if any(job.task_name == "app.bad" for job in jobs):
+            raise DataError("value out of range")
+        plain(database, jobs)
+
+    monkeypatch.setattr(revive, "insert_copies", refuse)
+    ready: list[int] = []
+
+    assert retry_dead(1, ready) == 0
+    assert retry_dead(1, ready) == chores.RETRY_SECONDS
+
+    assert ready == [2]
+    letter = DeadLetter.objects.get()
+    assert (letter.task_name, letter.auto_retry_at) == ("app.bad", None)
+    assert f"dead letter {letter.id} cannot be retried" in caplog.text
 
 
 def test_workers_that_are_long_gone_are_forgotten() -> None:

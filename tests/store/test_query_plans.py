@@ -15,17 +15,22 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from flexiq_django.models import ArchivedJob, DeadLetter, Job
+from flexiq_django.models import ArchivedJob, DeadLetter, Job, ReplayHistory
 from flexiq_django.store import (
     archive,
     claim,
+    dead_letters,
     inspect,
     journal,
     lease,
+    operate,
     promote,
+    purge,
     retention,
+    revive,
     settle,
 )
+from flexiq_django.store.dead_letters import Wanted
 from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_ids
 from flexiq_django.store.scope import Scope
@@ -37,6 +42,8 @@ TRAPS = 2_000
 WANTED = 30
 SCOPE = Scope()
 LANES = ["mail", "other", "third"]
+#: An age, in milliseconds, that only a few rows have.
+LONG_AGO_MS = 1_000 * 3_600_000
 #: What the index of the primary key is called.
 KEYS = {"sqlite": "sqlite_autoindex_flexiq_jobs_1", "postgresql": "flexiq_jobs_pkey"}
 
@@ -52,7 +59,7 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             plans.analyze()
             yield
         finally:
-            for model in (Job, ArchivedJob, DeadLetter):
+            for model in (Job, ArchivedJob, DeadLetter, ReplayHistory):
                 model.objects.all().delete()
 
 
@@ -89,6 +96,18 @@ def _store_crowd() -> None:
             history = {"purge_at": purge_at} if purge_at else {}
             _store(ArchivedJob, count // share, {**_job(namespace, now), **kept, **history})
             _store(DeadLetter, count // share, {**_letter(namespace, now), **history})
+        for count, retry_at in ((WANTED, now - hour), (TRAPS, now + hour)):
+            due = {"auto_retry_at": retry_at, "task_name": "app.tasks.due"}
+            _store(DeadLetter, count // share, {**_letter(namespace, now), **due})
+        # Those that a purge is after stand behind a crowd of others that ended even earlier.
+        for ago in range(2_000, 2_040):
+            ended_at = now - ago * hour
+            row = {**_job(namespace, now), "status": "dead", "completed_at": ended_at}
+            done = {} if ago > 2_000 else {"status": "complete"}
+            _store(Job, 50 // share, row | done)
+            _store(ArchivedJob, 50 // share, row | done | {"archived_at": now})
+        _store(DeadLetter, WANTED // share, {**_letter(namespace, now), "failed_at": ended_at})
+        _store(ReplayHistory, 8 * TRAPS // share, _replay(namespace, now))
 
 
 def _job(namespace: str, now: datetime) -> dict[str, Any]:
@@ -116,6 +135,15 @@ def _letter(namespace: str, now: datetime) -> dict[str, Any]:
     return {**{name: job[name] for name in taken}, **own}
 
 
+def _replay(namespace: str, now: datetime) -> dict[str, Any]:
+    return {
+        "namespace": namespace,
+        "original_job_id": None,
+        "replay_job_id": None,
+        "replayed_at": now,
+    }
+
+
 def _store(
     model: type[Model],
     count: int,
@@ -126,7 +154,8 @@ def _store(
     database = open_database(SCOPE)
     columns = {"id": "id", **dict.fromkeys(own[0] if own else (), "text")}
     values = {name: f"b.{name}" for name in columns}
-    values.update((name, "b.id" if name == "original_job_id" else f"%({name})s") for name in fields)
+    own_ids = ("original_job_id", "replay_job_id")
+    values.update((name, "b.id" if name in own_ids else f"%({name})s") for name in fields)
     keys = [{"id": database.id_text(key)} for key in new_ids(count)]
     batch = json.dumps([{**key, **more} for key, more in zip_longest(keys, own, fillvalue={})])
     params = {
@@ -170,7 +199,7 @@ def find_lost() -> None:
 
 def archive_ended() -> None:
     """Pick, copy and delete what ended long ago."""
-    assert archive.archive_batch(SCOPE, older_than_ms=86_400_000) == WANTED
+    assert archive.archive_batch(SCOPE, older_than_ms=86_400_000, limit=WANTED) == WANTED
 
 
 def look_up_key() -> None:
@@ -194,6 +223,41 @@ def list_newest() -> None:
 def purge_outlived() -> None:
     """Jobs, archived jobs and dead letters whose own time is over."""
     assert retention.purge_outlived(SCOPE) == 3 * WANTED
+
+
+def purge_completed() -> None:
+    """Completed jobs, live and archived, behind many that are older and stay."""
+    assert sum(purge.purge_completed(SCOPE, older_than_ms=LONG_AGO_MS, limit=100)) == 100
+
+
+def purge_dead() -> None:
+    """Old dead letters and their jobs."""
+    assert sum(purge.purge_dead(SCOPE, older_than_ms=LONG_AGO_MS)) == WANTED
+
+
+def list_dead() -> None:
+    """A page of dead letters, and the next."""
+    assert len(list(dead_letters.newest(SCOPE, Wanted(), limit=20, size=10))) == 20
+
+
+def walk_dead() -> None:
+    """The two oldest lists of dead letters."""
+    walk = dead_letters.oldest_ids(SCOPE, Wanted(), size=10)
+    assert [len(next(walk)), len(next(walk))] == [10, 10]
+
+
+def retry_due() -> None:
+    """Dead letters that are to be retried by themselves."""
+    due = revive.due_letters(SCOPE, limit=10)
+    assert len(revive.retry_due(SCOPE, due, most=3, limited={}).jobs) == 10
+
+
+def replay_and_cancel() -> None:
+    """A copy of a job, and its bad end."""
+    job_id = open_database(SCOPE).active_holder(active_key("key-77"))
+    copy = job_id and revive.replay(SCOPE, job_id, limited={})
+    assert copy
+    assert operate.cancel(SCOPE, copy.id) == [copy.id]
 
 
 def look_after_claimed() -> None:
@@ -246,6 +310,18 @@ CASES = [
         indexes=("flexiq_jobs_purge", "flexiq_archived_purge", "flexiq_dead_purge"),
         most=1_000,
     ),
+    Case(
+        verb=purge_completed,
+        indexes=("flexiq_jobs_ended", "flexiq_archived_ended"),
+        # Within one moment the ids are sorted where the index does not hold them.
+        sorts={"sqlite": 1, "postgresql": 1},
+        most=20_000,
+    ),
+    Case(verb=purge_dead, indexes=("flexiq_dead_failed",), most=1_000),
+    Case(verb=list_dead, indexes=("flexiq_dead_failed",), most=60),
+    Case(verb=walk_dead, indexes=("flexiq_dead_failed",), most=100),
+    Case(verb=retry_due, indexes=("flexiq_dead_auto_retry",), most=200),
+    Case(verb=replay_and_cancel, indexes=("flexiq_replays_replay",), most=60),
 ]
 
 

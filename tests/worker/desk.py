@@ -58,9 +58,9 @@ class Desk:
             **options,
         )
 
-    def _settle(self, scope: Any, settlements: Sequence[Settlement]) -> Any:
+    def _settle(self, scope: Any, settlements: Sequence[Settlement], *more: Any) -> Any:
         self.batches.append([each.job_id for each in settlements])
-        return self._verb(scope, settlements)
+        return self._verb(scope, settlements, *more)
 
     def _notify(self, _scope: Any) -> None:
         self.notified += 1

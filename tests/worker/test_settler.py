@@ -116,10 +116,10 @@ def test_one_bad_row_takes_no_other_with_it(
     good, bad, also_good = claimed(3)
     plain = settle.settle
 
-    def refuse(scope: Any, settlements: Sequence[Settlement]) -> Any:
+    def refuse(scope: Any, settlements: Sequence[Settlement], *more: Any) -> Any:
         if any(each.job_id == bad.id for each in settlements):
             raise DataError("value too long")
-        return plain(scope, settlements)
+        return plain(scope, settlements, *more)
 
     monkeypatch.setattr(settle, "settle", refuse)
     desk.add(done(good), done(bad), done(also_good))

@@ -8,14 +8,11 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, close_old_connections
-from django.utils.connection import ConnectionDoesNotExist
 
-from flexiq_django.api import options as check
-from flexiq_django.conf import get_settings
 from flexiq_django.core.status import COUNT_KEYS
-from flexiq_django.exceptions import FlexiQError
+from flexiq_django.management.given import add_scope_arguments, complaint, plain_errors, scope_of
 from flexiq_django.management.report import collect
 from flexiq_django.management.tables import as_age, as_moment, table
 from flexiq_django.store.scope import Scope
@@ -27,8 +24,7 @@ class Command(BaseCommand):
     help = "Show counts, queues, workers and schedules, and warn about what looks wrong."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--namespace", help="Default: the NAMESPACE setting.")
-        parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
+        add_scope_arguments(parser)
         parser.add_argument(
             "--json", action="store_true", help="Print one JSON object a line, for programs."
         )
@@ -43,15 +39,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         try:
-            scope = _scope(given)
-            if given["watch"] is None:
-                self.stdout.write(self._text(scope, given["json"]))
-            else:
-                self._watch(scope, given["watch"], given["json"])
-        except (FlexiQError, ConnectionDoesNotExist, NotImplementedError) as error:
-            raise CommandError(str(error)) from None
-        except DatabaseError as error:
-            raise CommandError(_complaint(error)) from None
+            with plain_errors():
+                scope = scope_of(given)
+                if given["watch"] is None:
+                    self.stdout.write(self._text(scope, given["json"]))
+                else:
+                    self._watch(scope, given["watch"], given["json"])
         except KeyboardInterrupt:
             self.stdout.write("")
 
@@ -62,7 +55,7 @@ class Command(BaseCommand):
             try:
                 text = self._text(scope, as_json)
             except DatabaseError as error:
-                self.stderr.write(_complaint(error))
+                self.stderr.write(complaint(error))
                 close_old_connections()  # the broken one, so that the next look gets a new one
             else:
                 self.stdout.write(clear + text)
@@ -79,20 +72,6 @@ def _seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
     return value
-
-
-def _scope(given: Mapping[str, Any]) -> Scope:
-    settings = get_settings()
-    namespace = given["namespace"] or settings.NAMESPACE
-    return Scope(
-        using=given["database"] or settings.DATABASE,
-        namespace=check.check_name("--namespace", namespace, longest=100),
-    )
-
-
-def _complaint(error: DatabaseError) -> str:
-    reason = str(error).strip().splitlines() or [type(error).__name__]
-    return f"the database cannot be read ({reason[0]}). Is it up, and have you run migrate?"
 
 
 # --- as text --------------------------------------------------------------------------------------

@@ -195,8 +195,10 @@ class Database(Link):
         """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token."""
 
     @abstractmethod
-    def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
-        """Lock jobs by id, in id order, and read ``columns`` of them."""
+    def lock_rows(
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+    ) -> list[tuple[Any, ...]]:
+        """Lock rows by id, in id order, and read ``columns`` of them."""
 
     def lock_free(self, rows: Sequence[Mapping[str, Any]]) -> set[str] | None:
         """Lock those of the jobs that nobody else has locked; their ids as the batch spells them.

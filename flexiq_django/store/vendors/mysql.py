@@ -233,9 +233,11 @@ class MySQL(Database):
             {"limit": limit},
         )
 
-    def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+    def lock_rows(
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+    ) -> list[tuple[Any, ...]]:
         return self.fetch(
-            f"SELECT {columns} FROM {JOBS} FORCE INDEX (PRIMARY)"  # noqa: S608
+            f"SELECT {columns} FROM {table} FORCE INDEX (PRIMARY)"  # noqa: S608
             " WHERE id IN %(ids)s ORDER BY id FOR UPDATE",
             {"ids": tuple(self.id_text(key) for key in sorted(ids))},
         )

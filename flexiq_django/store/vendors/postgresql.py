@@ -159,9 +159,11 @@ class PostgreSQL(ReturningMixin, Database):
             {"limit": limit},
         )
 
-    def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+    def lock_rows(
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+    ) -> list[tuple[Any, ...]]:
         return self.fetch(
-            f"SELECT {columns} FROM {JOBS} WHERE id = ANY(%(ids)s)"  # noqa: S608
+            f"SELECT {columns} FROM {table} WHERE id = ANY(%(ids)s)"  # noqa: S608
             " ORDER BY id FOR UPDATE",
             {"ids": list(ids)},
         )

@@ -142,12 +142,14 @@ class SQLite(ReturningMixin, Database):
             {"limit": limit},
         )
 
-    def lock_rows(self, columns: str, ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+    def lock_rows(
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+    ) -> list[tuple[Any, ...]]:
         # The transaction already holds the only write lock there is.
         rows: list[tuple[Any, ...]] = []
         for batch in json_batches([{"id": self.id_text(key)} for key in sorted(ids)]):
             rows += self.fetch(
-                f"SELECT {columns} FROM {JOBS} WHERE id IN"  # noqa: S608
+                f"SELECT {columns} FROM {table} WHERE id IN"  # noqa: S608
                 " (SELECT json_extract(value, '$.id') FROM json_each(%(batch)s)) ORDER BY id",
                 {"batch": batch},
             )

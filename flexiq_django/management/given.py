@@ -1,0 +1,87 @@
+"""What commands share: where to look, what went wrong, a question, a progress line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
+from django.db import DatabaseError
+from django.utils.connection import ConnectionDoesNotExist
+
+from flexiq_django.api import options as check
+from flexiq_django.conf import get_settings
+from flexiq_django.exceptions import FlexiQError
+from flexiq_django.store.scope import Scope
+
+
+def add_scope_arguments(parser: CommandParser) -> None:
+    """``--namespace`` and ``--database``."""
+    parser.add_argument("--namespace", help="Default: the NAMESPACE setting.")
+    parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
+
+
+def scope_of(given: Mapping[str, Any]) -> Scope:
+    """Where the options point. Raises ``FlexiQError``."""
+    settings = get_settings()
+    namespace = given["namespace"] or settings.NAMESPACE
+    return Scope(
+        using=given["database"] or settings.DATABASE,
+        namespace=check.check_name("--namespace", namespace, longest=100),
+    )
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """What went wrong as a sentence, without a traceback."""
+    try:
+        yield
+    except (FlexiQError, ConnectionDoesNotExist, NotImplementedError) as error:
+        raise CommandError(str(error)) from None
+    except DatabaseError as error:
+        raise CommandError(complaint(error)) from None
+
+
+def complaint(error: DatabaseError) -> str:
+    """What a database error means to whoever typed the command."""
+    reason = str(error).strip().splitlines() or [type(error).__name__]
+    return f"the database cannot be read ({reason[0]}). Is it up, and have you run migrate?"
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if a person agrees, or ``--yes`` was given. Raises ``CommandError``."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandError(f"{question} There is nobody to ask: say --yes if this is meant.")
+    try:
+        answer = input(f"{question} [y/N] ")
+    except (EOFError, KeyboardInterrupt):
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CommandError("nothing was changed")
+
+
+class ProgressLine:
+    """How far a long run has come, on one line of a terminal; silent elsewhere."""
+
+    def __init__(self, out: OutputWrapper, total: int) -> None:
+        self._out, self._total, self._done = out, total, 0
+        self._is_shown = out.isatty()
+
+    def add(self, count: int) -> None:
+        """So many more are done."""
+        self._done += count
+        if self._is_shown:
+            self._write(f"\r{self._done:,} of {max(self._total, self._done):,}")
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._is_shown and self._done:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text, style_func=str, ending="")
+        self._out.flush()

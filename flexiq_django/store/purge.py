@@ -1,0 +1,126 @@
+"""Delete what a person no longer wants: old dead letters with their jobs, old completed jobs.
+
+In small batches, each a transaction of its own, so that the whole may run beside busy workers. What
+came after the start stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from flexiq_django.core.status import JobStatus
+from flexiq_django.models import ArchivedJob
+from flexiq_django.store.history import DEAD
+from flexiq_django.store.retention import delete_jobs
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import JOBS, Database
+
+#: Where ended jobs are. In this order: what is archived between the two walks is met by the second.
+_TABLES = (JOBS, ArchivedJob._meta.db_table)
+
+
+class _Old(NamedTuple):
+    """A row on the way of a walk; ``about`` is whatever was asked of it."""
+
+    id: UUID
+    about: str
+    at: datetime
+
+
+def purge_dead(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> Iterator[int]:
+    """Delete dead letters that are older, and their jobs; how many letters, batch by batch.
+
+    A job goes with all that belongs to it, unless it is not dead any more. ``limit`` bounds a
+    batch; by default it is what suits the database.
+    """
+    database = open_database(scope)
+    before = _cutoff(database, older_than_ms)
+    for page in _walk(database, DEAD, "failed_at", "queue", before, limit):
+        with database.transaction():
+            removed = _delete_letters(database, [each.id for each in page])
+        yield removed
+
+
+def purge_completed(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> Iterator[int]:
+    """Delete jobs that completed earlier, live and archived; how many, batch by batch.
+
+    Each goes with all that belongs to it. What waited for one goes on. ``limit`` as above.
+    """
+    database = open_database(scope)
+    before = _cutoff(database, older_than_ms)
+    for table in _TABLES:
+        for page in _walk(database, table, "completed_at", "status", before, limit):
+            done = [each.id for each in page if each.about == JobStatus.COMPLETE.value]
+            removed = 0
+            if done:
+                with database.transaction():
+                    removed = delete_jobs(database, table, _locked(database, table, done))
+            yield removed
+
+
+def _cutoff(database: Database, older_than_ms: int) -> object:
+    """The moment so many milliseconds ago, as a parameter."""
+    moment = database.plus_ms("{now}", "%(age_ms)s")
+    rows = database.fetch(f"SELECT {moment}", {"age_ms": -older_than_ms})
+    before = database.read(rows[0][0])
+    assert before is not None  # noqa: S101 - a clock never answers NULL
+    return database.moment(before)
+
+
+def _walk(
+    database: Database, table: str, column: str, about: str, before: object, limit: int | None
+) -> Iterator[list[_Old]]:
+    """The rows from before a moment in pages, the oldest first.
+
+    It goes on from where it is, past rows that stay: they cost each page nothing, and a row that
+    somebody else deletes under its hands cannot hold it up.
+    """
+    size = limit or database.batch_size
+    params: dict[str, Any] = {"before": before, "limit": size}
+    after = ""
+    while True:
+        page = [
+            _Old(database.read_id(key), told, database.read(at))  # type: ignore[arg-type]
+            for key, told, at in database.fetch(
+                f"SELECT id, {about}, {column} FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
+                f" AND {column} < %(before)s{after} ORDER BY {column}, id LIMIT %(limit)s",
+                params,
+            )
+        ]
+        if page:
+            yield page
+        if len(page) < size:
+            return
+        after = f" AND {column} >= %(at)s AND ({column} > %(at)s OR id > %(id)s)"
+        params |= {"at": database.moment(page[-1].at), "id": database.id_text(page[-1].id)}
+
+
+def _locked(database: Database, table: str, ids: list[UUID]) -> dict[UUID, str]:
+    """Those of the jobs that are still there, with their statuses."""
+    # In id order, as the archiving does: so the two cannot deadlock.
+    rows = database.lock_rows("id, status", sorted(ids), table=table) if ids else []
+    return {database.read_id(key): status for key, status in rows}
+
+
+def _delete_letters(database: Database, ids: list[UUID]) -> int:
+    # Locked first: a letter that somebody has just retried is gone, and its job stays.
+    letters = {
+        database.read_id(key): database.read_id(job_id)
+        for key, job_id in database.lock_rows("id, original_job_id", sorted(ids), table=DEAD)
+    }
+    if not letters:
+        return 0
+    left = set(letters.values())
+    for table in _TABLES:
+        found = _locked(database, table, list(left))
+        left -= set(found)
+        dead = {key: status for key, status in found.items() if status == JobStatus.DEAD.value}
+        delete_jobs(database, table, dead)
+    # The job itself may have been deleted before, and have left errors and log lines behind.
+    delete_jobs(database, _TABLES[-1], dict.fromkeys(left, JobStatus.DEAD.value))
+    condition, params = database.among("id", letters)
+    return database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
