@@ -20,6 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from flexiq_django.api.queue import Queue, declared_queues
 from flexiq_django.api.task import Task
 from flexiq_django.conf import Settings, find_problems, get_settings
+from flexiq_django.store import contract
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import dialect, open_database
 
@@ -76,13 +77,9 @@ def check_alias(**_: Any) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     for alias in _wanted_aliases():
         if alias not in connections:
-            found.append(
-                Error(
-                    f"A queue lives in the database {alias!r}, which DATABASES does not have.",
-                    hint=f"Use one of {', '.join(sorted(connections))}, or add {alias!r}.",
-                    id="flexiq.E002",
-                )
-            )
+            text = f"A queue lives in the database {alias!r}, which DATABASES does not have."
+            hint = f"Use one of {', '.join(sorted(connections))}, or add {alias!r}."
+            found.append(Error(text, hint=hint, id="flexiq.E002"))
             continue
         try:
             dialect(connections[alias].vendor)
@@ -102,22 +99,14 @@ def check_router(**_: Any) -> list[CheckMessage]:
         away = [one for one in models if router.db_for_write(one) != alias]
         if missing:
             names = ", ".join(one.__name__ for one in missing)
-            found.append(
-                Error(
-                    f"A database router keeps {names} out of {alias!r}, where a queue lives.",
-                    hint=f"Let allow_migrate() allow the app {APP} on {alias!r}, all of it.",
-                    id="flexiq.E006",
-                )
-            )
+            text = f"A database router keeps {names} out of {alias!r}, where a queue lives."
+            hint = f"Let allow_migrate() allow the app {APP} on {alias!r}, all of it."
+            found.append(Error(text, hint=hint, id="flexiq.E006"))
         elif away and router.routers and alias == get_settings().DATABASE:
-            found.append(
-                Warning(
-                    f"A database router sends {away[0].__name__} to"
-                    f" {router.db_for_write(away[0])!r}, but the queue lives in {alias!r}.",
-                    hint=f"Route the app {APP} to the alias that FLEXIQ['DATABASE'] names.",
-                    id="flexiq.W007",
-                )
-            )
+            place = f"{away[0].__name__} to {router.db_for_write(away[0])!r}"
+            text = f"A database router sends {place}, but the queue lives in {alias!r}."
+            hint = f"Route the app {APP} to the alias that FLEXIQ['DATABASE'] names."
+            found.append(Warning(text, hint=hint, id="flexiq.W007"))
     return found
 
 
@@ -170,6 +159,7 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[Che
             found += _version(connection)
             found += _OPTIONS[connection.vendor](connection)
             found += _migrations(connection)
+            found += _contract(connection)
         except DatabaseError as error:
             hint = f"Start the server, or correct DATABASES[{alias!r}]."
             found.append(
@@ -201,6 +191,13 @@ def _migrations(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
             hint=f"Run manage.py migrate {APP} --database {connection.alias}.",
             id="flexiq.W012",
         )
+
+
+def _contract(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
+    problem = contract.find_problem(Scope(using=connection.alias))
+    if problem:
+        hint = "Upgrade flexiq_django here; a newer build can also lower the floor again."
+        yield Error(f"{problem}.", hint=hint, id="flexiq.E018")
 
 
 def _sqlite(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
@@ -267,7 +264,7 @@ def _queues() -> list[Queue]:
 
 
 def _wanted_aliases() -> list[str]:
-    named = {queue.scope.using for queue in _queues()}
+    named = {queue.place.using for queue in _queues()}
     return sorted({get_settings().DATABASE, *named}) if named else []
 
 
@@ -282,7 +279,7 @@ def _aliases() -> list[str]:
 
 def _transactional_tasks() -> list[tuple[str, Task[Any, Any]]]:
     found = [
-        (queue.scope.using, task)
+        (queue.place.using, task)
         for queue in _queues()
         for task in queue.tasks.values()
         if task.options.transactional

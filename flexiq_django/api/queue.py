@@ -13,12 +13,16 @@ from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.operations import Operations
 from flexiq_django.api.result import JobResult
+from flexiq_django.api.retention import Housekeeping, check_retention
 from flexiq_django.api.schedule import Schedule, build_schedule
+from flexiq_django.api.schema import Schema, open_place
+from flexiq_django.api.settings_store import SettingsStore
 from flexiq_django.api.steering import Steering
 from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import get_settings
 from flexiq_django.core.misfire import MisfirePolicy
+from flexiq_django.core.retention import Retention
 from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.scope import Scope
 
@@ -28,13 +32,15 @@ R = TypeVar("R")
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
 
-class Queue(Inspection, Operations, Steering):
+class Queue(Inspection, Operations, Steering, Housekeeping, SettingsStore, Schema):
     """A namespace of jobs in one database, and the tasks declared on it.
 
     Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all
     others; ``using`` is the database alias; ``default_retry``, ``default_timeout`` (seconds) and
-    ``default_priority`` hold for tasks that do not say; ``result_ttl`` (seconds) deletes jobs that
-    long after their end unless they say otherwise. Raises ``InvalidOptionError``.
+    ``default_priority`` hold for tasks that do not say. ``retention`` says how long the workers of
+    the namespace keep history; ``result_ttl`` (seconds) is its older form, the same window for
+    every table, and ``retention`` wins. With ``auto_migrate`` the first use of the queue in a
+    process brings the tables up to date. Raises ``InvalidOptionError``.
     """
 
     def __init__(
@@ -45,7 +51,9 @@ class Queue(Inspection, Operations, Steering):
         default_retry: int | None = None,
         default_timeout: float | None = None,
         default_priority: int | None = None,
+        retention: Retention | None = None,
         result_ttl: float | None = None,
+        auto_migrate: bool = False,
     ) -> None:
         if namespace is not None:
             check.check_name("namespace", namespace, longest=100)
@@ -54,24 +62,40 @@ class Queue(Inspection, Operations, Steering):
         check.check_seconds("default_timeout", default_timeout, above_zero=True)
         check.check_priority("default_priority", default_priority)
         check.check_seconds("result_ttl", result_ttl)
+        self._retention = None if retention is None else check_retention(retention)
+        self._result_ttl = result_ttl
         self._namespace = namespace
         self._using = using
+        self.auto_migrate = auto_migrate
+        self._open: set[str] = set()
         self._own_defaults = {
             "max_retries": default_retry,
             "timeout": default_timeout,
             "priority": default_priority,
-            "result_ttl": result_ttl,
         }
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.schedules: dict[str, Schedule] = {}
         _queues.add(self)
 
     def __repr__(self) -> str:
-        return f"<Queue {self.scope.namespace!r} on {self.scope.using!r}>"
+        return f"<Queue {self.place.namespace!r} on {self.place.using!r}>"
 
     @property
     def scope(self) -> Scope:
-        """Where the queue lives."""
+        """Where the queue lives, for a call that asks its database.
+
+        The first one in a process opens the queue: raises ``ContractError`` if this build may not
+        work with the database.
+        """
+        place = self.place
+        if place.using not in self._open:
+            open_place(place, auto_migrate=self.auto_migrate)
+            self._open.add(place.using)
+        return place
+
+    @property
+    def place(self) -> Scope:
+        """Where the queue lives; the database is not asked."""
         settings = get_settings()
         return Scope(
             using=self._using or settings.DATABASE,
@@ -92,7 +116,6 @@ class Queue(Inspection, Operations, Steering):
             "max_retries": settings.DEFAULT_RETRY,
             "timeout": settings.DEFAULT_TIMEOUT,
             "priority": settings.DEFAULT_PRIORITY,
-            "result_ttl": settings.RESULT_TTL,
             **{name: value for name, value in self._own_defaults.items() if value is not None},
         }
 
@@ -267,5 +290,5 @@ def queues_of(scope: Scope) -> list[Queue]:
     A queue that follows the settings lends its tasks to every namespace: a worker started with
     ``--namespace`` or ``--database`` runs the same code on other jobs.
     """
-    own = [each for each in _queues if each.scope == scope]
+    own = [each for each in _queues if each.place == scope]
     return own + [each for each in _queues if each.follows_settings and each not in own]

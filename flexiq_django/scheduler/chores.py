@@ -1,4 +1,4 @@
-"""The chores: promote, fire schedules, reap, expire, sweep."""
+"""The chores: promote, fire schedules, reap, expire, look for lost dependents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flexiq_django.core.cron import CronSchedule
 from flexiq_django.core.misfire import FiringPlan, MisfirePolicy, plan_firing
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.exceptions import FlexiQError, TaskRevokedError
-from flexiq_django.store import dependencies, promote, retention, schedules, settle, workers
+from flexiq_django.store import dependencies, promote, schedules, settle, workers
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
 
@@ -26,8 +26,8 @@ SCHEDULE_SECONDS = 10.0
 REAP_SECONDS = 5.0
 #: Seconds between two looks for pending jobs that are too late to start.
 EXPIRE_SECONDS = 10.0
-#: Seconds between two looks for jobs that outlived their own lifetime, and for lost dependents.
-SWEEP_SECONDS = 30.0
+#: Seconds between two looks for lost dependents.
+NET_SECONDS = 30.0
 
 Call = Callable[[Callable[[], Any]], Any]
 Enqueued = Callable[[int], None]
@@ -67,11 +67,6 @@ def reap(
     return 0.0 if outcome.settled else seconds
 
 
-def sweep_outlived(scope: Scope, call: Call) -> float:
-    """Delete jobs and dead letters that outlived their own ``result_ttl``."""
-    return 0.05 if call(lambda: retention.purge_outlived(scope)) else SWEEP_SECONDS
-
-
 def forget_workers(scope: Scope, call: Call) -> float:
     """Delete the rows of workers that have been gone for an hour."""
     call(lambda: workers.remove_gone(scope))
@@ -87,7 +82,7 @@ class DependencyNet:
     def run(self) -> float:
         """Walk on over the open edges."""
         self._after, _ = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
-        return 1.0 if self._after else SWEEP_SECONDS
+        return 1.0 if self._after else NET_SECONDS
 
 
 class Periodic:

@@ -63,7 +63,7 @@ class Catalogue:
 
     def declare_schedules(self, call: Callable[[Callable[[], Any]], Any]) -> float:
         """Say that the code of this process has these schedules; rest before saying it again."""
-        own = [queue for queue in self._queues if queue.scope == self._scope]
+        own = [queue for queue in self._queues if queue.place == self._scope]
         declared = [each for queue in own for each in queue.schedules.values()]
         if declared:
             now = call(lambda: inspect.read_clock(self._scope))

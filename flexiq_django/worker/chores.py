@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from flexiq_django.core.records import Settlement
 from flexiq_django.scheduler import chores
+from flexiq_django.scheduler.chores import Call
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
+from flexiq_django.scheduler.sweeping import Archival, RetentionSweep
 from flexiq_django.store import election, link
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.readiness import watch_contract
 
 
 def build_chores(
@@ -23,6 +26,7 @@ def build_chores(
     holder: str,
     on_ready: Callable[[int], None],
     on_reaped: Callable[[Sequence[Settlement]], None],
+    on_refused: Callable[[], None],
 ) -> ChoreLoop:
     """The loop with every chore there is."""
     scope, call = options.scope, keeper.call
@@ -59,9 +63,19 @@ def build_chores(
             chore("reap", lambda: chores.reap(scope, call, catalogue.lost, told, reap_seconds)),
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
-            chore("sweep", lambda: chores.sweep_outlived(scope, call)),
+            *_keeping_small(options, call),
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),
+            chore("contract", lambda: watch_contract(scope, call, on_refused), by_leader=False),
         ],
         on_end=keeper.close,
     )
+
+
+def _keeping_small(options: WorkerOptions, call: Call) -> Iterator[Chore]:
+    if options.retention is not None:
+        sweep = RetentionSweep(options.scope, call, options.retention)
+        yield Chore(name="retention", run=sweep.run)
+    if options.archive_after is not None:
+        archival = Archival(options.scope, call, round(options.archive_after * 1000))
+        yield Chore(name="archive", run=archival.run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.store.scope import Scope
 
 
@@ -25,6 +26,10 @@ class WorkerOptions:
     listen: bool = True
     max_result_bytes: int = 1_048_576
     max_error_bytes: int = 65_536
+    #: How long history is kept; ``None`` sweeps nothing, lifetimes of single jobs included.
+    retention: RetentionPolicy | None = None
+    #: When an ended job moves to the archive; ``None`` never moves one.
+    archive_after: float | None = None
     #: Values that should be the same in the whole fleet, as published in the worker's row.
     fleet_values: dict[str, object] = field(default_factory=dict)
 

@@ -9,7 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from flexiq_django.api import options as check
+from flexiq_django.api.windows import windows_of
 from flexiq_django.conf import Settings, get_settings
+from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import close_all, known_aliases, require_reachable
@@ -108,8 +110,10 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     deployment_id = given.get("deployment_id") or settings.DEPLOYMENT_ID
     drain = given.get("drain_timeout")
     stop_timeout = settings.STOP_TIMEOUT_SECONDS if drain is None else drain
+    scope = Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100))
+    retention = windows_of(scope)
     return WorkerOptions(
-        scope=Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100)),
+        scope=scope,
         queues=_queues(given.get("queues")),
         concurrency=given["concurrency"],
         deployment_id=deployment_id
@@ -124,16 +128,22 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         listen=settings.LISTEN,
         max_result_bytes=settings.MAX_PAYLOAD_BYTES,
         max_error_bytes=settings.MAX_ERROR_BYTES,
-        fleet_values=_fleet_values(settings, stop_timeout),
+        retention=retention,
+        archive_after=settings.ARCHIVE_AFTER,
+        fleet_values=_fleet_values(settings, stop_timeout, retention),
     )
 
 
-def _fleet_values(settings: Settings, stop_timeout: float) -> dict[str, object]:
+def _fleet_values(
+    settings: Settings, stop_timeout: float, retention: RetentionPolicy
+) -> dict[str, object]:
     return {
         "lock_grace_seconds": settings.LOCK_GRACE_SECONDS,
         "stop_timeout_seconds": stop_timeout,
         "default_retry": settings.DEFAULT_RETRY,
         "default_timeout": settings.DEFAULT_TIMEOUT,
+        "retention_ms": retention.windows,
+        "archive_after_seconds": settings.ARCHIVE_AFTER,
     }
 
 

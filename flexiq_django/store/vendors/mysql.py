@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble, ordered
 from flexiq_django.store.vendors.batches import json_batches
 
 # Lock wait timeout, deadlock.
@@ -94,6 +94,17 @@ class MySQL(Database):
                     )
                 updated.update(self.read_id(key) for (key,) in matched)
         return updated
+
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        # A statement that changes tables commits, so no lock of a transaction would do.
+        params = {"lock": self._lock_name(name), "patience": 3600}
+        self.fetch("SELECT GET_LOCK(%(lock)s, %(patience)s)", params)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(DatabaseError):
+                self.fetch("SELECT RELEASE_LOCK(%(lock)s)", params)
 
     def insert_unless_active(
         self,
@@ -255,11 +266,17 @@ class MySQL(Database):
         }
 
     def delete_batch(
-        self, table: str, condition: str, limit: int, params: Mapping[str, Any] | None = None
+        self,
+        table: str,
+        condition: str,
+        limit: int,
+        params: Mapping[str, Any] | None = None,
+        *,
+        order: str | None = None,
     ) -> int:
         # A sub-select on the table being deleted from is refused; DELETE takes a LIMIT itself.
         return self.change(
-            f"DELETE FROM {table} WHERE {condition} LIMIT %(limit)s",  # noqa: S608
+            f"DELETE FROM {table} WHERE {condition}{ordered(order)} LIMIT %(limit)s",  # noqa: S608
             {**(params or {}), "limit": limit},
         )
 
