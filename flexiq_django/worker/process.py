@@ -48,8 +48,7 @@ class WorkerProcess:
         self._waker = make_waker(
             scope, self._keeper, poll_seconds=options.poll, listen=options.listen
         )
-        self._holdings = Holdings()
-        self._buffer = Buffer(options.concurrency)
+        self._holdings, self._buffer = Holdings(), Buffer(options.concurrency)
         self._runner = Runner(
             scope,
             Keeper(scope, self._must_give_up, is_own=False),

@@ -19,7 +19,9 @@ def test_without_a_floor_it_is_the_oldest() -> None:
     assert contract.parse_floor(None, using="jobs") == 3
 
 
-@pytest.mark.parametrize(("text", "floor"), [("3", 3), ("0", 0), ("007", 7), ("999999999", 999999999)])
+@pytest.mark.parametrize(
+    ("text", "floor"), [("3", 3), ("0", 0), ("007", 7), ("999999999", 999999999)]
+)
 def test_floors(text: str, floor: int) -> None:
     assert contract.parse_floor(text, using="jobs") == floor
 
