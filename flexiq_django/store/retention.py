@@ -196,9 +196,12 @@ def _condition(database: Database, sweep: Sweep) -> tuple[str, dict[str, Any]]:
 
 
 def _sweep_jobs(database: Database, sweep: Sweep, where: str, params: Mapping[str, Any]) -> Swept:
+    order = sweep.column
+    if sweep.table == ARCHIVE and sweep.window_ms is not None:
+        order = database.order_beside_null("purge_at", sweep.column)
     picked = database.fetch(
         f"SELECT id, status, {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
-        f" ORDER BY {sweep.column} LIMIT %(limit)s",
+        f" ORDER BY {order} LIMIT %(limit)s",
         params,
     )
     if not picked:
