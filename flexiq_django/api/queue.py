@@ -66,7 +66,7 @@ class Queue(Inspection, Operations, Steering, Housekeeping, SettingsStore, Schem
         self._result_ttl = result_ttl
         self._namespace = namespace
         self._using = using
-        self.auto_migrate = auto_migrate
+        self._auto_migrate = auto_migrate
         self._open: set[str] = set()
         self._own_defaults = {
             "max_retries": default_retry,
@@ -89,7 +89,7 @@ class Queue(Inspection, Operations, Steering, Housekeeping, SettingsStore, Schem
         """
         place = self.place
         if place.using not in self._open:
-            open_place(place, auto_migrate=self.auto_migrate)
+            open_place(place, auto_migrate=self._auto_migrate)
             self._open.add(place.using)
         return place
 

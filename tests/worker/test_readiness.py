@@ -44,8 +44,11 @@ def test_below_the_floor(floor: str) -> None:
 def test_a_worker_does_not_start_below_the_floor() -> None:
     settings.put(at(), "contract:min_sdk", "3")
 
+    worker = WorkerProcess(WorkerOptions(scope=at(), burst=True))
+
     with pytest.raises(ContractError, match="upgrade flexiq_django"):
-        WorkerProcess(WorkerOptions(scope=at(), burst=True)).run()
+        worker.run()
+    worker._waker.close()
 
 
 def test_a_worker_that_comes_to_be_below_it_drains(caplog: pytest.LogCaptureFixture) -> None:
