@@ -100,7 +100,7 @@ def main() -> int:
         rounds.append((without, beside))
         print(f"round {number + 1}: {without} | {beside}", file=sys.stderr, flush=True)
     facts.append(("Load", f"{load:.2f} at the start, {machine.load():.2f} at the end"))
-    text = render(options, rounds, facts)
+    text = render(options, rounds, facts, is_busy=warning is not None)
     print(text)
     if options.output:
         options.output.write_text(text)
@@ -172,6 +172,8 @@ def render(
     options: argparse.Namespace,
     rounds: list[tuple[Figures, Figures]],
     facts: list[tuple[str, str]],
+    *,
+    is_busy: bool,
 ) -> str:
     """The page, with its table and what it was measured on."""
     share = _share(rounds)
@@ -201,6 +203,12 @@ def render(
             f" {beside.rate / without.rate:.2f} | {beside.swept:,} | {beside.swept_rate:,.0f} |"
             f" {whole} |"
         )
+    if is_busy:
+        lines += [
+            "",
+            "Other programs were busy on the machine meanwhile, which is why the rounds differ by as"
+            " much as they do.",
+        ]
     lines += [
         "",
         f"Median share kept: {share:.2f}. Needed: at least {1 - MOST_LOST:.2f}. {verdict}",
