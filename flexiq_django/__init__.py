@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flexiq_django.api.result import JobResult as JobResult
     from flexiq_django.api.task import Task as Task
     from flexiq_django.core.misfire import MisfirePolicy as MisfirePolicy
+    from flexiq_django.core.retention import Retention as Retention
     from flexiq_django.core.status import JobStatus as JobStatus
     from flexiq_django.exceptions import FlexiQError as FlexiQError
     from flexiq_django.exceptions import LeaseLost as LeaseLost
@@ -34,6 +35,7 @@ _HOMES = {
     "JobResult": "flexiq_django.api.result",
     "Task": "flexiq_django.api.task",
     "MisfirePolicy": "flexiq_django.core.misfire",
+    "Retention": "flexiq_django.core.retention",
     "JobStatus": "flexiq_django.core.status",
     "FlexiQError": "flexiq_django.exceptions",
     "LeaseLost": "flexiq_django.exceptions",
@@ -51,6 +53,7 @@ __all__ = [
     "Permanent",
     "Queue",
     "RateLimited",
+    "Retention",
     "Task",
     "TaskCancelledError",
     "current_job",

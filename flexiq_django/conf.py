@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
+from flexiq_django.core.retention import TABLES, Retention
 from flexiq_django.exceptions import ConfigurationError
 
 
@@ -30,12 +31,17 @@ class Settings:
     DEFAULT_TIMEOUT: float | None = 300
     #: Priority of jobs that do not say; larger runs first.
     DEFAULT_PRIORITY: int = 0
-    #: Seconds after its end at which a job is deleted unless it says otherwise; ``None`` keeps it.
+    #: Seconds of history each table keeps, by the fields of ``Retention``; ``{}`` deletes nothing.
+    #: ``None``, as when absent, means the recommended windows.
+    RETENTION: dict[str, float | None] | None = None
+    #: The coarser form of ``RETENTION``, the same window for every table. ``RETENTION`` wins.
     RESULT_TTL: float | None = None
     #: Seconds after which a dead letter is retried by itself; ``None`` leaves them to a person.
     DLQ_AUTO_RETRY_DELAY: float | None = None
     #: How often a chain of jobs may come back from a dead letter by itself.
     DLQ_AUTO_RETRY_MAX: int = 3
+    #: Seconds after its end at which a job moves to the archive; ``None`` leaves it where it is.
+    ARCHIVE_AFTER: float | None = 86_400
     #: Seconds without a heartbeat after which a worker's jobs are taken from it.
     LOCK_GRACE_SECONDS: float = 60
     #: Seconds between heartbeats; ``None`` means a quarter of the lock grace.
@@ -57,6 +63,11 @@ class Settings:
     def heartbeat_seconds(self) -> float:
         """Seconds between two heartbeats."""
         return self.HEARTBEAT_SECONDS or self.LOCK_GRACE_SECONDS / 4
+
+    @property
+    def retention(self) -> Retention | None:
+        """``RETENTION`` as windows."""
+        return None if self.RETENTION is None else Retention(**self.RETENTION)
 
 
 def get_settings() -> Settings:
@@ -108,6 +119,18 @@ def _natural(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def _seconds_or_none(value: Any) -> bool:
+    return value is None or (_is_number(value) and 0 <= value <= _LONGEST)
+
+
+def _windows(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, dict)
+        and set(value) <= set(TABLES)
+        and all(map(_seconds_or_none, value.values()))
+    )
+
+
 def _name(value: Any) -> bool:
     return isinstance(value, str) and value == value.strip() and 0 < len(value) <= 100
 
@@ -127,9 +150,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: type(value) is int and abs(value) < 2**31,
         "a whole number of at most 32 bits",
     ),
-    "RESULT_TTL": (
-        lambda value: value is None or (_is_number(value) and 0 <= value <= _LONGEST),
-        "a number of seconds, 0 or more, or None",
+    "RETENTION": (
+        _windows,
+        f"a dict of windows by {', '.join(TABLES)}, each a number of seconds, 0 or more, or None",
     ),
     "DLQ_AUTO_RETRY_DELAY": (
         lambda value: value is None or (_is_number(value) and 0 <= value <= _LONGEST),
@@ -139,6 +162,8 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: _natural(value) and value < 2**31,
         "a whole number, 0 or more, of at most 32 bits",
     ),
+    "RESULT_TTL": (_seconds_or_none, "a number of seconds, 0 or more, or None"),
+    "ARCHIVE_AFTER": (_seconds_or_none, "a number of seconds, 0 or more, or None"),
     "LOCK_GRACE_SECONDS": (_positive, "a number of seconds above 0"),
     "HEARTBEAT_SECONDS": (_positive_or_none, "a number of seconds above 0, or None"),
     "STOP_TIMEOUT_SECONDS": (

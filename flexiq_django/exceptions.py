@@ -73,6 +73,14 @@ class UniqueKeyError(FlexiQError, RuntimeError):
     """The unique key is held by a job that this transaction cannot see."""
 
 
+class SettingConflictError(FlexiQError, RuntimeError):
+    """The setting could not be stored beside what others did to it."""
+
+
+class ContractError(FlexiQError, RuntimeError):
+    """The database asks for a newer build of flexiq_django than this one."""
+
+
 class JobNotActiveError(FlexiQError, RuntimeError):
     """There is no such job in this namespace, or it has ended."""
 

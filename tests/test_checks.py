@@ -18,6 +18,9 @@ from flexiq_django.checks import (
     check_settings,
     check_transactional_tasks,
     check_twin,
+    database,
+    project,
+    subjects,
 )
 from tests.testapp import models as _user_models  # noqa: F401 - the app has a model
 
@@ -48,7 +51,7 @@ def other_alias() -> Iterator[str]:
 def queue(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Queue]:
     """Declares queues; the checks see these and an empty default one, not those of other tests."""
     declared = [Queue()]
-    monkeypatch.setattr(checks, "declared_queues", lambda: declared)
+    monkeypatch.setattr(subjects, "declared_queues", lambda: declared)
 
     def declare_queue(**options: Any) -> Queue:
         declared.append(Queue(**options))
@@ -95,7 +98,7 @@ def test_the_test_database_has_no_problem() -> None:
 
 def test_they_are_registered() -> None:
     registered = django_checks.registry.registry.get_checks(include_deployment_checks=True)
-    ours = {check.__name__ for check in registered if check.__module__ == checks.__name__}
+    ours = {check.__name__ for check in registered if check.__module__.startswith(checks.__name__)}
     assert ours == {
         "check_settings", "check_alias", "check_router", "check_transactional_tasks", "check_twin",
         "check_database", "check_auto_retry",
@@ -231,7 +234,7 @@ def test_a_transactional_task_beside_its_rows(queue: Callable[..., Queue]) -> No
 
 
 def test_the_other_app_beside_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.apps, "is_installed", lambda name: True)
+    monkeypatch.setattr(project.apps, "is_installed", lambda name: True)
     assert ids(check_twin()) == ["flexiq.W009"]
 
 
@@ -268,7 +271,7 @@ def test_versions(
         def get_database_version(self) -> tuple[int, ...]:
             return version
 
-    found = list(checks._version(Server()))  # type: ignore[arg-type]
+    found = list(database._version(Server()))  # type: ignore[arg-type]
     assert ids(found) == (["flexiq.E011"] if is_old else [])
 
 
@@ -312,7 +315,7 @@ def test_sqlite_with_the_options_that_the_hint_says(
 ) -> None:
     settings.FLEXIQ = {"DATABASE": other_alias}
     connections.settings[other_alias]["NAME"] = str(tmp_path / "good.sqlite3")
-    connections.settings[other_alias]["OPTIONS"] = dict(checks._SQLITE_OPTIONS)
+    connections.settings[other_alias]["OPTIONS"] = dict(database._SQLITE_OPTIONS)
     with django_db_blocker.unblock():
         found = check_database(databases=[other_alias])
         connections[other_alias].close()
@@ -321,14 +324,14 @@ def test_sqlite_with_the_options_that_the_hint_says(
 
 @pytest.mark.django_db
 def test_migrate_is_not_stopped_by_what_it_cures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.MigrationLoader, "applied_migrations", {}, raising=False)
-    real = checks.MigrationLoader.build_graph
+    monkeypatch.setattr(database.MigrationLoader, "applied_migrations", {}, raising=False)
+    real = database.MigrationLoader.build_graph
 
     def without_applied(self: Any) -> None:
         real(self)
         self.applied_migrations = {}
 
-    monkeypatch.setattr(checks.MigrationLoader, "build_graph", without_applied)
+    monkeypatch.setattr(database.MigrationLoader, "build_graph", without_applied)
     found = check_database(databases=[DEFAULT_DB_ALIAS])
     assert ids(found) == ["flexiq.W012"]
     assert not found[0].is_serious()
@@ -361,13 +364,13 @@ def test_postgresql_through_psycopg_2(monkeypatch: pytest.MonkeyPatch, settings:
 def test_postgresql_with_a_pool(monkeypatch: pytest.MonkeyPatch, pool: Any, size: str) -> None:
     postgresql_only()
     monkeypatch.setitem(connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"], "pool", pool)
-    found = list(checks._postgresql(connections[DEFAULT_DB_ALIAS]))
+    found = list(database._postgresql(connections[DEFAULT_DB_ALIAS]))
     if size is None:
         assert found == []
     else:
         assert ids(found) == ["flexiq.W016"]
         assert f"pool of {size};" in found[0].msg
-        assert f"plus {checks.WORKER_CONNECTIONS}," in str(found[0].hint)
+        assert f"plus {database.WORKER_CONNECTIONS}," in str(found[0].hint)
 
 
 @pytest.mark.parametrize(
@@ -384,7 +387,7 @@ def test_mysql_isolation(level: dict[str, Any], expected: list[str]) -> None:
         alias = DEFAULT_DB_ALIAS
         settings_dict = {"OPTIONS": level}
 
-    found = list(checks._mysql(Server()))  # type: ignore[arg-type]
+    found = list(database._mysql(Server()))  # type: ignore[arg-type]
     assert ids(found) == expected
     assert all(not each.is_serious() for each in found)
 

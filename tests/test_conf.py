@@ -8,6 +8,7 @@ from django.conf import settings as django_settings
 from django.test import override_settings
 
 from flexiq_django.conf import Settings, find_problems, get_settings
+from flexiq_django.core.retention import TABLES, Retention
 from flexiq_django.exceptions import ConfigurationError
 
 KEYS = [field.name for field in dataclasses.fields(Settings)]
@@ -22,9 +23,23 @@ BAD: dict[str, list[Any]] = {
     "DEFAULT_RETRY": [-1, 1.5, "3", None, True, 2**31],
     "DEFAULT_TIMEOUT": [0, *(value for value in SECONDS if value is not None)],
     "DEFAULT_PRIORITY": [1.5, "0", None, True, 2**31, -(2**31)],
+    "RETENTION": [
+        "7d",
+        5,
+        [],
+        {"jobs": 5},
+        {5: 5},
+        {"task_logs": -1},
+        {"task_logs": "5"},
+        {"task_logs": True},
+        {"task_logs": NAN},
+        {"task_logs": INF},
+        {"task_logs": HUGE},
+    ],
     "RESULT_TTL": [value for value in SECONDS if value is not None],
     "DLQ_AUTO_RETRY_DELAY": [value for value in SECONDS if value is not None],
     "DLQ_AUTO_RETRY_MAX": [-1, 1.5, "3", None, True, 2**31],
+    "ARCHIVE_AFTER": [value for value in SECONDS if value is not None],
     "LOCK_GRACE_SECONDS": [0, *SECONDS],
     "HEARTBEAT_SECONDS": [0, *(value for value in SECONDS if value is not None)],
     "STOP_TIMEOUT_SECONDS": SECONDS,
@@ -41,9 +56,17 @@ GOOD: dict[str, list[Any]] = {
     "DEFAULT_RETRY": [0, 7, 2**31 - 1],
     "DEFAULT_TIMEOUT": [None, 0.5, 10],
     "DEFAULT_PRIORITY": [0, -5, 2**31 - 1, -(2**31) + 1],
+    "RETENTION": [
+        None,
+        {},
+        {"task_logs": 5},
+        {"task_logs": None, "dead_letter": 0.5},
+        dict.fromkeys(TABLES, 3_600),
+    ],
     "RESULT_TTL": [None, 0, 1.5],
     "DLQ_AUTO_RETRY_DELAY": [None, 0, 0.5, 3_600],
     "DLQ_AUTO_RETRY_MAX": [0, 3, 2**31 - 1],
+    "ARCHIVE_AFTER": [None, 0, 86_400.5],
     "LOCK_GRACE_SECONDS": [0.1, 60],
     "HEARTBEAT_SECONDS": [None, 5],
     "STOP_TIMEOUT_SECONDS": [0, 30],
@@ -139,3 +162,9 @@ def test_settings_are_frozen() -> None:
 )
 def test_a_heartbeat_is_a_quarter_of_the_grace_unless_said(given: Any, seconds: float) -> None:
     assert Settings(**given).heartbeat_seconds == seconds
+
+
+def test_retention_becomes_windows() -> None:
+    assert Settings().retention is None
+    assert Settings(RETENTION={}).retention == Retention()
+    assert Settings(RETENTION={"task_logs": 5}).retention == Retention(task_logs=5)

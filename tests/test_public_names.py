@@ -21,7 +21,7 @@ def test_every_public_name_is_there() -> None:
 def test_the_names_are_those_that_are_documented() -> None:
     assert {
         "Queue", "queue", "task", "current_job", "JobStatus", "JobResult", "Task", "MisfirePolicy",
-        "FlexiQError", "LeaseLost", "Permanent", "RateLimited", "TaskCancelledError",
+        "FlexiQError", "LeaseLost", "Permanent", "RateLimited", "Retention", "TaskCancelledError",
     } <= set(flexiq_django.__all__)  # fmt: skip
 
 
@@ -80,6 +80,8 @@ def test_every_error_is_one_of_ours_and_says_what_it_means(error: type[FlexiQErr
         ("InvalidArgumentsError", TypeError),
         ("DependencyError", RuntimeError),
         ("JobNotActiveError", RuntimeError),
+        ("ContractError", RuntimeError),
+        ("SettingConflictError", RuntimeError),
         ("UnknownTaskError", LookupError),
         ("JobNotFoundError", KeyError),
         ("JobNotFoundError", ValueError),

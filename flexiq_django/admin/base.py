@@ -27,7 +27,7 @@ _HIDDEN = _("Hidden: you lack the permission to see arguments and results.")
 
 def current_scope() -> Scope:
     """Where the project's default queue lives."""
-    return queue.scope
+    return queue.place
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

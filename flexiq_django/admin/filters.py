@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.admin import texts
-from flexiq_django.api.queue import declared_queues
+from flexiq_django.api.registry import declared_queues
 from flexiq_django.conf import get_settings
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.models import QueueState, Worker
@@ -75,7 +75,7 @@ class QueueFilter(NameFilter):
     def known(self, using: str) -> set[str]:
         names = {"default"}
         for queue in declared_queues():
-            if queue.scope.using == using:
+            if queue.place.using == using:
                 names.update(task.options.queue or "default" for task in queue.tasks.values())
         names.update(QueueState.objects.using(using).values_list("name", flat=True))
         for served in Worker.objects.using(using).values_list("queues", flat=True):
@@ -93,7 +93,7 @@ class TaskFilter(NameFilter):
         return {
             name
             for queue in declared_queues()
-            if queue.scope.using == using
+            if queue.place.using == using
             for name in queue.tasks
         }
 
@@ -113,7 +113,7 @@ class NamespaceFilter(NameFilter):
 
 def known_namespaces(using: str) -> set[str]:
     """The namespaces of the settings, of the queues in the code, and of the workers."""
-    names = {queue.scope.namespace for queue in declared_queues() if queue.scope.using == using}
+    names = {queue.place.namespace for queue in declared_queues() if queue.place.using == using}
     names.add(get_settings().NAMESPACE)
     names.update(Worker.objects.using(using).values_list("namespace", flat=True))
     return names

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexiq_django.api import options as check
-from flexiq_django.api.queue import Queue, declared_queues
+from flexiq_django.api.queue import Queue
+from flexiq_django.api.registry import declared_queues
 from flexiq_django.conf import get_settings
 from flexiq_django.core.records import AutoRetry
 from flexiq_django.store.scope import Scope
@@ -44,7 +45,7 @@ def find_doubts(queues: Sequence[Queue]) -> Iterator[tuple[str, str]]:
             f" retried after {delay:g} s (DLQ_AUTO_RETRY_DELAY).",
             "Set DLQ_AUTO_RETRY_DELAY below RESULT_TTL.",
         )
-    for scope in sorted({queue.scope for queue in queues}, key=repr):
+    for scope in sorted({queue.place for queue in queues}, key=repr):
         if len(wishes := _wishes(scope, queues)) > 1:
             told = " and ".join(f"{count} times after {after} s" for after, count in wishes)
             yield (
@@ -61,7 +62,7 @@ def _wishes(scope: Scope, queues: Sequence[Queue]) -> list[Wish]:
     own = {
         (usual[0] if delay is None else delay, usual[1] if most is None else most)
         for queue in queues
-        if queue.scope == scope and (said := queue.own_auto_retry) != (None, None)
+        if queue.place == scope and (said := queue.own_auto_retry) != (None, None)
         for delay, most in [said]
     }
     return sorted(own, key=_boldness) or [usual]

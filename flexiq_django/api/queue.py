@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -13,32 +12,39 @@ from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.operations import Operations
 from flexiq_django.api.purging import Purging
+from flexiq_django.api.registry import register
 from flexiq_django.api.result import JobResult
+from flexiq_django.api.retention import Housekeeping, check_retention
 from flexiq_django.api.reviving import Reviving
 from flexiq_django.api.schedule import Schedule, build_schedule
+from flexiq_django.api.schema import Schema, open_place
+from flexiq_django.api.settings_store import SettingsStore
 from flexiq_django.api.steering import Steering
 from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import get_settings
 from flexiq_django.core.misfire import MisfirePolicy
+from flexiq_django.core.retention import Retention
 from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.scope import Scope
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
-
-class Queue(Inspection, Operations, Purging, Reviving, Steering):
+class Queue(
+    Inspection, Operations, Purging, Reviving, Steering, Housekeeping, SettingsStore, Schema
+):
     """A namespace of jobs in one database, and the tasks declared on it.
 
     Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all
     others; ``using`` is the database alias; ``default_retry``, ``default_timeout`` (seconds) and
-    ``default_priority`` hold for tasks that do not say; ``result_ttl`` (seconds) deletes jobs that
-    long after their end unless they say otherwise; ``dlq_auto_retry_delay`` (seconds) and
-    ``dlq_auto_retry_max`` say when workers of the namespace retry dead letters by themselves, and
-    how often (0: never). Raises ``InvalidOptionError``.
+    ``default_priority`` hold for tasks that do not say. ``retention`` says how long the workers of
+    the namespace keep history; ``result_ttl`` (seconds) is its older form, the same window for
+    every table, and ``retention`` wins. ``dlq_auto_retry_delay`` (seconds) and
+    ``dlq_auto_retry_max`` say when its workers retry dead letters by themselves, and how often (0:
+    never). With ``auto_migrate`` the first use of the queue in a process brings the tables up to
+    date. Raises ``InvalidOptionError``.
     """
 
     def __init__(
@@ -49,9 +55,11 @@ class Queue(Inspection, Operations, Purging, Reviving, Steering):
         default_retry: int | None = None,
         default_timeout: float | None = None,
         default_priority: int | None = None,
+        retention: Retention | None = None,
         result_ttl: float | None = None,
         dlq_auto_retry_delay: float | None = None,
         dlq_auto_retry_max: int | None = None,
+        auto_migrate: bool = False,
     ) -> None:
         if namespace is not None:
             check.check_name("namespace", namespace, longest=100)
@@ -65,24 +73,40 @@ class Queue(Inspection, Operations, Purging, Reviving, Steering):
             check.check_whole("dlq_auto_retry_max", dlq_auto_retry_max, least=0, most=2**31 - 1)
         #: What this queue itself says of dead letters; see ``api/auto_retry.py``.
         self.own_auto_retry = (dlq_auto_retry_delay, dlq_auto_retry_max)
+        self._retention = None if retention is None else check_retention(retention)
+        self._result_ttl = result_ttl
         self._namespace = namespace
         self._using = using
+        self._auto_migrate = auto_migrate
+        self._open: set[str] = set()
         self._own_defaults = {
             "max_retries": default_retry,
             "timeout": default_timeout,
             "priority": default_priority,
-            "result_ttl": result_ttl,
         }
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.schedules: dict[str, Schedule] = {}
-        _queues.add(self)
+        register(self)
 
     def __repr__(self) -> str:
-        return f"<Queue {self.scope.namespace!r} on {self.scope.using!r}>"
+        return f"<Queue {self.place.namespace!r} on {self.place.using!r}>"
 
     @property
     def scope(self) -> Scope:
-        """Where the queue lives."""
+        """Where the queue lives, for a call that asks its database.
+
+        The first one in a process opens the queue: raises ``ContractError`` if this build may not
+        work with the database.
+        """
+        place = self.place
+        if place.using not in self._open:
+            open_place(place, auto_migrate=self._auto_migrate)
+            self._open.add(place.using)
+        return place
+
+    @property
+    def place(self) -> Scope:
+        """Where the queue lives; the database is not asked."""
         settings = get_settings()
         return Scope(
             using=self._using or settings.DATABASE,
@@ -103,7 +127,6 @@ class Queue(Inspection, Operations, Purging, Reviving, Steering):
             "max_retries": settings.DEFAULT_RETRY,
             "timeout": settings.DEFAULT_TIMEOUT,
             "priority": settings.DEFAULT_PRIORITY,
-            "result_ttl": settings.RESULT_TTL,
             **{name: value for name, value in self._own_defaults.items() if value is not None},
         }
 
@@ -265,18 +288,3 @@ class Queue(Inspection, Operations, Purging, Reviving, Steering):
         ids = insert_jobs(scope, jobs, notify=is_notified)
         announce(scope, ids, jobs, is_notified=is_notified)
         return [JobResult(self, key) for key in ids]
-
-
-def declared_queues() -> list[Queue]:
-    """Every queue this process declared."""
-    return list(_queues)
-
-
-def queues_of(scope: Scope) -> list[Queue]:
-    """The queues whose tasks a worker of ``scope`` runs, those of its own namespace first.
-
-    A queue that follows the settings lends its tasks to every namespace: a worker started with
-    ``--namespace`` or ``--database`` runs the same code on other jobs.
-    """
-    own = [each for each in _queues if each.scope == scope]
-    return own + [each for each in _queues if each.follows_settings and each not in own]

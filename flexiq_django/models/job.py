@@ -223,8 +223,9 @@ class ArchivedJob(BaseJob):
         default_permissions = ("view",)
         indexes = [
             models.Index(name="flexiq_archived_ended", fields=["namespace", "completed_at", "id"]),
-            SparseIndex(
-                name="flexiq_archived_purge", fields=["namespace", "purge_at"], present="purge_at"
+            # With the NULLs: jobs without a lifetime of their own are those that a window bounds.
+            models.Index(
+                name="flexiq_archived_purge", fields=["namespace", "purge_at", "completed_at"]
             ),
         ]
         constraints = [

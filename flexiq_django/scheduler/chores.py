@@ -1,4 +1,4 @@
-"""The chores: promote, fire schedules, reap, expire, retry dead letters, sweep."""
+"""The chores: promote, fire schedules, reap, expire, retry dead letters, find lost dependents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from flexiq_django.exceptions import FlexiQError, TaskRevokedError
 from flexiq_django.store import (
     dependencies,
     promote,
-    retention,
     revive,
     schedules,
     settle,
@@ -39,8 +38,8 @@ REAP_SECONDS = 5.0
 EXPIRE_SECONDS = 10.0
 #: Seconds between two looks for dead letters that are to be retried.
 RETRY_SECONDS = 10.0
-#: Seconds between two looks for jobs that outlived their own lifetime, and for lost dependents.
-SWEEP_SECONDS = 30.0
+#: Seconds between two looks for lost dependents.
+NET_SECONDS = 30.0
 
 #: What a row may raise that somebody wrote by hand; it must not stop the others.
 _BAD_ROW = (FlexiQError, DatabaseError, ValueError, TypeError, ArithmeticError, LookupError)
@@ -120,11 +119,6 @@ def retry_dead(
     return 0.0
 
 
-def sweep_outlived(scope: Scope, call: Call) -> float:
-    """Delete jobs and dead letters that outlived their own ``result_ttl``."""
-    return 0.05 if call(lambda: retention.purge_outlived(scope)) else SWEEP_SECONDS
-
-
 def forget_workers(scope: Scope, call: Call) -> float:
     """Delete the rows of workers that have been gone for an hour."""
     call(lambda: workers.remove_gone(scope))
@@ -140,7 +134,7 @@ class DependencyNet:
     def run(self) -> float:
         """Walk on over the open edges."""
         self._after, _ = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
-        return 1.0 if self._after else SWEEP_SECONDS
+        return 1.0 if self._after else NET_SECONDS
 
 
 class Periodic:

@@ -1,10 +1,24 @@
-"""Delete what has outlived its own lifetime."""
+"""Delete history: what is older than its table's window, and what has outlived its own lifetime.
+
+``sweeps`` says what there is to do, ``sweep_batch`` does a bit of it, ``count`` says how much there
+is. All three look at rows by the same conditions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from flexiq_django.core.retention import (
+    TABLES,
+    EffectiveRetention,
+    RetentionPolicy,
+    decode_report,
+    encode_report,
+)
 from flexiq_django.models import (
     ArchivedJob,
     DeadLetter,
@@ -15,49 +29,122 @@ from flexiq_django.models import (
     TaskLog,
     TaskMetric,
 )
-from flexiq_django.store import dependencies
+from flexiq_django.store import dependencies, inspect, settings
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Database
 
+JOBS = Job._meta.db_table
+ARCHIVE = ArchivedJob._meta.db_table
+DEAD = DeadLetter._meta.db_table
+
+#: What makes no sense without its job, and the column that names the job.
+EDGES_AND_REPLAYS = (
+    (JobDependency._meta.db_table, "job_id"),
+    (JobDependency._meta.db_table, "parent_id"),
+    (ReplayHistory._meta.db_table, "original_job_id"),
+)
 #: Everything that belongs to a job, and the column that names the job.
 CHILDREN = (
     (JobError._meta.db_table, "job_id"),
     (TaskLog._meta.db_table, "job_id"),
     (TaskMetric._meta.db_table, "job_id"),
-    (JobDependency._meta.db_table, "job_id"),
-    (JobDependency._meta.db_table, "parent_id"),
-    (ReplayHistory._meta.db_table, "original_job_id"),
+    *EDGES_AND_REPLAYS,
 )
 
+#: By window: the tables it bounds, each with the time its rows are judged by.
+_AGED = {
+    "archived_jobs": ((JOBS, "completed_at"), (ARCHIVE, "completed_at")),
+    "dead_letter": ((DEAD, "failed_at"),),
+    "task_logs": ((TaskLog._meta.db_table, "logged_at"),),
+    "task_metrics": ((TaskMetric._meta.db_table, "recorded_at"),),
+    "job_errors": ((JobError._meta.db_table, "failed_at"),),
+}
+#: Tables whose rows can have a lifetime of their own. Those that have ignore the window.
+_MORTAL = {JOBS: "archived_jobs", ARCHIVE: "archived_jobs", DEAD: "dead_letter"}
 
-def purge_outlived(scope: Scope, *, limit: int | None = None) -> int:
-    """Delete up to ``limit`` ended jobs, and dead letters, whose own ``result_ttl`` has passed.
 
-    A job goes together with everything that belongs to it. Repeat until it returns 0.
+Moment = datetime | None
+
+
+class Sweep(NamedTuple):
+    """Rows of one table to delete: older than ``window_ms``, or with ``None`` past ``purge_at``.
+
+    ``name`` is the window they are counted under.
+    """
+
+    name: str
+    table: str
+    column: str
+    window_ms: int | None = None
+
+
+class Swept(NamedTuple):
+    """How many rows went, and from which time on to look for more; ``None`` when there are none."""
+
+    removed: int
+    after: Moment
+
+
+def sweeps(windows: Mapping[str, int | None]) -> list[Sweep]:
+    """What there is to sweep. Rows past a lifetime of their own go whatever the windows are."""
+    own = [Sweep(name, table, "purge_at") for table, name in _MORTAL.items()]
+    aged = [
+        Sweep(name, table, column, window_ms)
+        for name, window_ms in windows.items()
+        if window_ms is not None
+        for table, column in _AGED[name]
+    ]
+    return own + aged
+
+
+def sweep_batch(
+    scope: Scope, sweep: Sweep, *, after: Moment = None, limit: int | None = None
+) -> Swept:
+    """Delete up to ``limit`` rows, the oldest first, in one short transaction.
+
+    ``after`` comes from the batch before: the next one need not step over what that deleted.
+    A job takes its edges and its replay history with it, and the dependents that still wait for it
+    move. One that is past its own lifetime takes along all that belongs to it.
     """
     database = open_database(scope)
     size = limit or database.batch_size
-    removed = 0
-    for table in (Job._meta.db_table, ArchivedJob._meta.db_table):
-        outlived = {
-            database.read_id(key): status
-            for key, status in database.fetch(
-                f"SELECT id, status FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
-                " AND purge_at <= {now} AND completed_at IS NOT NULL"
-                " ORDER BY purge_at LIMIT %(limit)s",
-                {"limit": size},
-            )
-        }
-        if outlived:
-            with database.transaction():
-                removed += delete_jobs(database, table, outlived)
-    return removed + database.delete_batch(
-        DeadLetter._meta.db_table, "namespace = %(namespace)s AND purge_at <= {now}", size
+    where, params = _condition(database, sweep)
+    if after is not None:
+        where += f" AND {sweep.column} >= %(after)s"
+        params["after"] = database.moment(after)
+    if sweep.table in (JOBS, ARCHIVE):
+        return _sweep_jobs(database, sweep, where, {**params, "limit": size})
+    oldest = database.fetch(
+        f"SELECT {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
+        f" ORDER BY {sweep.column} LIMIT 1",
+        params,
     )
+    if not oldest:
+        return Swept(0, None)
+    removed = database.delete_batch(sweep.table, where, size, params, order=sweep.column)
+    return Swept(removed, database.read(oldest[0][0]) if removed == size else None)
 
 
-def delete_jobs(database: Database, table: str, ended: Mapping[UUID, str]) -> int:
+def count(scope: Scope, windows: Mapping[str, int | None]) -> tuple[datetime, dict[str, int]]:
+    """How many rows a sweep would delete now, by table, and what now is for the database."""
+    now = inspect.read_clock(scope)
+    database = open_database(dataclasses.replace(scope, now=now))  # one moment for every table
+    counts = dict.fromkeys(TABLES, 0)
+    for sweep in sweeps(windows):
+        where, params = _condition(database, sweep)
+        rows = database.fetch(f"SELECT COUNT(*) FROM {sweep.table} WHERE {where}", params)  # noqa: S608
+        counts[sweep.name] += int(rows[0][0])
+    return now, counts
+
+
+def delete_jobs(
+    database: Database,
+    table: str,
+    ended: Mapping[UUID, str],
+    *,
+    children: Sequence[tuple[str, str]] = CHILDREN,
+) -> int:
     """Delete ended jobs of one table with all that belongs to them; how many jobs went.
 
     ``ended`` maps their ids to their statuses. A dependent that was enqueued while its parent ended
@@ -71,7 +158,77 @@ def delete_jobs(database: Database, table: str, ended: Mapping[UUID, str]) -> in
         f"DELETE FROM {table} WHERE {condition} AND completed_at IS NOT NULL",  # noqa: S608
         params,
     )
-    for child, column in CHILDREN:
+    for child, column in children:
         condition, params = database.among(column, ended)
         database.change(f"DELETE FROM {child} WHERE {condition}", params)  # noqa: S608
     return removed
+
+
+# --- the report of the cleaner --------------------------------------------------------------------
+
+
+def report(scope: Scope, policy: RetentionPolicy) -> None:
+    """Say for the whole deployment which policy the cleaner of this namespace applies."""
+    now = inspect.read_clock(scope)
+    text = encode_report(policy, namespace=scope.namespace, reported_at=int(now.timestamp() * 1000))
+    settings.put(scope, _report_key(scope), text)
+
+
+def reported(scope: Scope) -> EffectiveRetention | None:
+    """What the cleaner last said; ``None`` if it never did, or if that cannot be read."""
+    return decode_report(settings.get(scope, _report_key(scope)))
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _condition(database: Database, sweep: Sweep) -> tuple[str, dict[str, Any]]:
+    """Which rows a sweep deletes, as SQL with its parameters."""
+    if sweep.window_ms is None:
+        ended = "" if sweep.table == DEAD else " AND completed_at IS NOT NULL"
+        return f"namespace = %(namespace)s AND purge_at <= {{now}}{ended}", {}
+    cutoff = database.plus_ms("{now}", "%(age_ms)s")
+    is_mortal = " AND purge_at IS NULL" if sweep.table in _MORTAL else ""
+    return (
+        f"namespace = %(namespace)s AND {sweep.column} < {cutoff}{is_mortal}",
+        {"age_ms": -sweep.window_ms},
+    )
+
+
+def _sweep_jobs(database: Database, sweep: Sweep, where: str, params: Mapping[str, Any]) -> Swept:
+    order = sweep.column
+    if sweep.table == ARCHIVE and sweep.window_ms is not None:
+        order = database.order_beside_null("purge_at", sweep.column)
+    picked = database.fetch(
+        f"SELECT id, status, {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
+        f" ORDER BY {order} LIMIT %(limit)s",
+        params,
+    )
+    if not picked:
+        return Swept(0, None)
+    with database.transaction():
+        # A job in the hot table may come back to life meanwhile: only those that are still as they
+        # were picked go. Nothing ever changes in the archive.
+        still = picked if sweep.table == ARCHIVE else _still(database, sweep, picked)
+        removed = delete_jobs(
+            database,
+            sweep.table,
+            {database.read_id(key): status for key, status, _ in still},
+            children=CHILDREN if sweep.window_ms is None else EDGES_AND_REPLAYS,
+        )
+    is_full = len(picked) == params["limit"]
+    return Swept(removed, database.read(picked[-1][2]) if is_full else None)
+
+
+def _still(
+    database: Database, sweep: Sweep, picked: Sequence[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    ids = [database.read_id(row[0]) for row in picked]
+    known = set(picked)
+    return [
+        row for row in database.lock_rows(f"id, status, {sweep.column}", ids) if tuple(row) in known
+    ]
+
+
+def _report_key(scope: Scope) -> str:
+    return f"retention:effective:{scope.namespace}"

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from flexiq_django.api.jobs import build_jobs
-from flexiq_django.api.queue import Queue, queues_of
+from flexiq_django.api.queue import Queue
+from flexiq_django.api.registry import queues_of
 from flexiq_django.api.task import Task
 from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call
@@ -67,7 +68,7 @@ class Catalogue:
 
     def declare_schedules(self, call: Callable[[Callable[[], Any]], Any]) -> float:
         """Say that the code of this process has these schedules; rest before saying it again."""
-        own = [queue for queue in self._queues if queue.scope == self._scope]
+        own = [queue for queue in self._queues if queue.place == self._scope]
         declared = [each for queue in own for each in queue.schedules.values()]
         if declared:
             now = call(lambda: inspect.read_clock(self._scope))

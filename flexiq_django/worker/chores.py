@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from flexiq_django.core.records import AutoRetry, Settlement
 from flexiq_django.scheduler import chores
+from flexiq_django.scheduler.chores import Call
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
+from flexiq_django.scheduler.sweeping import Archival, RetentionSweep
 from flexiq_django.store import election, link
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.readiness import watch_contract
 
 
 def build_chores(
@@ -24,6 +27,7 @@ def build_chores(
     holder: str,
     on_ready: Callable[[int], None],
     on_reaped: Callable[[Sequence[Settlement]], None],
+    on_refused: Callable[[], None],
 ) -> ChoreLoop:
     """The loop with every chore there is."""
     scope, call = options.scope, keeper.call
@@ -38,13 +42,6 @@ def build_chores(
             on_reaped(settlements)
             ready(len(settlements))
 
-    # A lost job should not wait much longer for a leader than for the end of its lease.
-    ttl = min(TTL_SECONDS, options.lock_grace)
-    leader = Leader(
-        lambda: call(lambda: election.acquire(scope, "leader", holder, ttl_ms=round(ttl * 1000))),
-        lambda: election.resign(scope, "leader", holder),
-        ttl=ttl,
-    )
     reap_seconds = min(chores.REAP_SECONDS, options.lock_grace / 2)
     net = chores.DependencyNet(scope, call)
     periodic = chores.Periodic(scope, call, catalogue.build, ready)
@@ -62,7 +59,7 @@ def build_chores(
         return chores.retry_dead(scope, call, policy.most, catalogue.limited, ready, seconds)
 
     return ChoreLoop(
-        leader,
+        _leader(options, call, holder),
         [
             chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
             chore("periodic", periodic.run),
@@ -70,9 +67,29 @@ def build_chores(
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
             *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),
-            chore("sweep", lambda: chores.sweep_outlived(scope, call)),
+            *_keeping_small(options, call),
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),
+            chore("contract", lambda: watch_contract(scope, call, on_refused), by_leader=False),
         ],
         on_end=keeper.close,
     )
+
+
+def _leader(options: WorkerOptions, call: Call, holder: str) -> Leader:
+    # A lost job should not wait much longer for a leader than for the end of its lease.
+    scope, ttl = options.scope, min(TTL_SECONDS, options.lock_grace)
+    return Leader(
+        lambda: call(lambda: election.acquire(scope, "leader", holder, ttl_ms=round(ttl * 1000))),
+        lambda: election.resign(scope, "leader", holder),
+        ttl=ttl,
+    )
+
+
+def _keeping_small(options: WorkerOptions, call: Call) -> Iterator[Chore]:
+    if options.retention is not None:
+        sweep = RetentionSweep(options.scope, call, options.retention)
+        yield Chore(name="retention", run=sweep.run)
+    if options.archive_after is not None:
+        archival = Archival(options.scope, call, round(options.archive_after * 1000))
+        yield Chore(name="archive", run=archival.run)

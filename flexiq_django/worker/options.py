@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flexiq_django.core.records import AutoRetry
+from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.store.scope import Scope
 
 
@@ -28,6 +29,10 @@ class WorkerOptions:
     max_error_bytes: int = 65_536
     #: When dead letters are retried by themselves; ``None``: never.
     auto_retry: AutoRetry | None = None
+    #: How long history is kept; ``None`` sweeps nothing, lifetimes of single jobs included.
+    retention: RetentionPolicy | None = None
+    #: When an ended job moves to the archive; ``None`` never moves one.
+    archive_after: float | None = None
     #: Values that should be the same in the whole fleet, as published in the worker's row.
     fleet_values: dict[str, object] = field(default_factory=dict)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.core.records import ClaimedJob
-from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
 from flexiq_django.worker.bodies import Bodies
@@ -24,6 +23,7 @@ from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop
 from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.readiness import require_ready
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.shutdown import handled_signals, within
 from flexiq_django.worker.waking import make_waker
@@ -73,6 +73,7 @@ class WorkerProcess:
             holder=self.worker_id,
             on_ready=lambda _count: self._loop.woken(),
             on_reaped=self._settler.tell,
+            on_refused=lambda: None if self._stops else self.request_stop(),
         )
         self._loop = ClaimLoop(
             options,
@@ -124,7 +125,8 @@ class WorkerProcess:
     def run(self) -> int:
         """Work until told to stop; the exit code: 0 after a clean drain, 1 if jobs were cut off.
 
-        Raises ``ConfigurationError`` if the database has not been migrated.
+        Raises ``ConfigurationError`` if the database has not been migrated, and ``ContractError``
+        if it asks for a newer build.
         """
         with handled_signals(self.request_stop):
             return self._run()
@@ -136,7 +138,7 @@ class WorkerProcess:
 
     def _run(self) -> int:
         try:
-            self._require_tables()
+            require_ready(self.options.scope, self._keeper.call)
             self._register()
         except GaveUp:
             return 0
@@ -246,14 +248,6 @@ class WorkerProcess:
         scope = self.options.scope
         if namespace == scope.namespace and using == scope.using:
             self._loop.woken()
-
-    def _require_tables(self) -> None:
-        scope = self.options.scope
-        if not self._keeper.call(lambda: link.has_tables(scope)):
-            raise ConfigurationError(
-                f"database {scope.using!r} has no tables of flexiq_django; run: manage.py migrate"
-                + ("" if scope.using == "default" else f" --database {scope.using}")
-            )
 
     def _register(self) -> None:
         options = self.options

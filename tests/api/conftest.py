@@ -34,6 +34,11 @@ def end() -> Ender:
     return act
 
 
+def open_first(queue: Queue) -> None:
+    """The first use of a queue in a process asks who may work with the database."""
+    assert queue.scope == queue.place
+
+
 def row_of(handle: JobResult) -> Job:
     """The stored row behind a handle."""
     return Job.objects.get(id=UUID(handle.id))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flexiq_django import MisfirePolicy, Queue, Task
-from flexiq_django.api.queue import declared_queues, queues_of
+from flexiq_django.api.registry import declared_queues, queues_of
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.exceptions import (
     ConfigurationError,
@@ -49,7 +49,7 @@ def test_a_bad_option_of_a_queue(option: str, value: Any) -> None:
 def test_a_queue_says_where_it_lives() -> None:
     queue = Queue("tenants", using="default")
 
-    assert queue.scope == Scope(using="default", namespace="tenants")
+    assert queue.place == Scope(using="default", namespace="tenants")
     assert repr(queue) == "<Queue 'tenants' on 'default'>"
 
 
@@ -57,7 +57,7 @@ def test_a_queue_without_options_follows_the_settings(settings: Any) -> None:
     queue = Queue()
     settings.FLEXIQ = {"NAMESPACE": "project", "DEFAULT_RETRY": 8}
 
-    assert queue.scope.namespace == "project"
+    assert queue.place.namespace == "project"
     assert queue.defaults["max_retries"] == 8
     assert queue.follows_settings
     assert not Queue("n").follows_settings

@@ -9,7 +9,7 @@ import pytest
 
 from flexiq_django import JobResult, Queue
 from flexiq_django.models import Job, JobDependency
-from tests.api.conftest import call_of, row_of
+from tests.api.conftest import call_of, open_first, row_of
 from tests.factories import JobFactory
 
 pytestmark = pytest.mark.django_db
@@ -193,6 +193,7 @@ def test_a_failed_parent_may_be_tolerated(queue: Queue) -> None:
 def test_a_handle_can_be_had_without_a_look_at_the_database(
     queue: Queue, django_assert_num_queries: Any
 ) -> None:
+    open_first(queue)
     with django_assert_num_queries(1):
         handle = queue.enqueue("app.work")
         assert isinstance(handle, JobResult)

@@ -14,7 +14,7 @@ from flexiq_django.exceptions import (
     SerializationError,
 )
 from flexiq_django.models import Job, JobDependency
-from tests.api.conftest import call_of, row_counts, row_of
+from tests.api.conftest import call_of, open_first, row_counts, row_of
 
 pytestmark = pytest.mark.django_db
 
@@ -106,6 +106,7 @@ def test_map_takes_tuples_of_arguments(queue: Queue) -> None:
 
 
 def test_many_jobs_take_few_statements(queue: Queue, django_assert_max_num_queries: Any) -> None:
+    open_first(queue)
     with django_assert_max_num_queries(1):
         queue.enqueue_many("app.work", [(n,) for n in range(500)])
 

@@ -11,6 +11,7 @@ from flexiq_django import JobStatus, Queue
 from flexiq_django.exceptions import InvalidOptionError, UnknownStatusError
 from flexiq_django.store import inspect
 from flexiq_django.store.scope import Scope
+from tests.api.conftest import open_first
 from tests.factories import (
     NOW,
     ArchivedJobFactory,
@@ -107,6 +108,7 @@ def test_handles_of_a_listing_need_no_further_look(
     for _ in range(3):
         JobFactory()
 
+    open_first(queue)
     with django_assert_num_queries(1):
         assert [job.status for job in queue.list_jobs()] == ["pending"] * 3
 

@@ -17,10 +17,6 @@ LEVELS: dict[str, tuple[str, str, str, list[Any], list[Any]]] = {
         "DEFAULT_TIMEOUT", "default_timeout", "timeout_ms",
         [1, 2, 3.5, 4], [1_000, 2_000, 3_500, 4_000],
     ),
-    "result_ttl": (
-        "RESULT_TTL", "result_ttl", "result_ttl_ms",
-        [1, 2, 3, 0.5], [1_000, 2_000, 3_000, 500],
-    ),
 }  # fmt: skip
 
 
@@ -105,3 +101,18 @@ def test_settings_are_read_when_a_job_is_enqueued(settings: Any) -> None:
     row = row_of(queue.enqueue("app.work"))
 
     assert (row.namespace, row.priority) == ("later", 5)
+
+
+def test_a_lifetime_is_of_the_call_else_of_the_task(settings: Any) -> None:
+    settings.FLEXIQ = {"RESULT_TTL": 1}
+    queue = Queue("default", result_ttl=2)
+
+    @queue.task(result_ttl=3)
+    def mortal() -> None: ...
+
+    handles = [
+        mortal.delay(), mortal.apply_async(result_ttl=0), queue.enqueue("app.work", result_ttl=0.5),
+    ]  # fmt: skip
+    assert [row_of(handle).result_ttl_ms for handle in handles] == [3_000, 0, 500]
+    # That of a queue or of the settings is a window of tables, and no lifetime of jobs.
+    assert row_of(queue.enqueue("app.work")).result_ttl_ms is None

@@ -75,6 +75,11 @@ def test_reading_twins_answer_alike(queue: Queue) -> None:
         ("workers", ()),
         ("list_periodic", ()),
         ("oldest_ready_seconds", ()),
+        ("effective_retention", ()),
+        ("get_setting", ("a",)),
+        ("list_settings", ()),
+        ("min_contract", ()),
+        ("migrate", ()),
     ]
     for name, args in calls:
         assert async_to_sync(getattr(queue, f"a{name}"))(*args) == getattr(queue, name)(*args)
@@ -105,6 +110,12 @@ def test_writing_twins_do_what_they_say(queue: Queue) -> None:
     assert handles[1].progress == 5
     assert async_to_sync(handles[0].ato_dict)()["status"] == "cancelled"
     assert async_to_sync(queue.aarchive)(-5) == 1
+    assert async_to_sync(queue.adry_run_retention)().total == 0
+    assert async_to_sync(queue.aset_setting_if)("a", None, "x")
+    async_to_sync(queue.aset_setting)("a", "y")
+    assert queue.get_setting("a") == "y"
+    assert async_to_sync(queue.adelete_setting)("a")
+    async_to_sync(queue.aset_min_contract)(queue.min_contract())
 
 
 def test_a_twin_raises_what_the_method_raises(queue: Queue) -> None:

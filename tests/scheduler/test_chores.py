@@ -83,14 +83,6 @@ def test_reaping_tells_what_it_settled_and_goes_on() -> None:
     assert stored(job.id).status == "pending"
 
 
-def test_sweeping_goes_on_while_there_is_something() -> None:
-    JobFactory(ended=True, purge_at=NOW)
-
-    assert chores.sweep_outlived(at(), call) < 1
-    assert chores.sweep_outlived(at(), call) == chores.SWEEP_SECONDS
-    assert Job.objects.count() == 0
-
-
 # --- dead letters ---------------------------------------------------------------------------------
 
 
@@ -159,7 +151,7 @@ def test_the_net_catches_lost_dependents() -> None:
     child = JobFactory(waiting=True)
     JobDependencyFactory(job_id=child.id, parent_id=new_id())
 
-    assert DependencyNet(at(), call).run() == chores.SWEEP_SECONDS
+    assert DependencyNet(at(), call).run() == chores.NET_SECONDS
     assert stored(child.id).ready_lane == "default"
 
 

@@ -12,7 +12,15 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 #: Tables of which no plan may read everything.
-BIG = ("flexiq_jobs", "flexiq_archived_jobs", "flexiq_dead_letters", "flexiq_replay_history")
+BIG = (
+    "flexiq_jobs",
+    "flexiq_archived_jobs",
+    "flexiq_dead_letters",
+    "flexiq_job_errors",
+    "flexiq_task_logs",
+    "flexiq_task_metrics",
+    "flexiq_replay_history",
+)
 
 #: Counters of MariaDB that begin alike but count something else.
 _NO_ROWS = ("Handler_read_retry", "Handler_read_rnd_deleted")

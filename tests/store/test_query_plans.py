@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from flexiq_django.models import ArchivedJob, DeadLetter, Job, ReplayHistory
+from flexiq_django.core.retention import TABLES
+from flexiq_django.models import (
+    ArchivedJob,
+    DeadLetter,
+    Job,
+    JobError,
+    ReplayHistory,
+    TaskLog,
+    TaskMetric,
+)
 from flexiq_django.store import (
     archive,
     claim,
@@ -59,7 +68,7 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             plans.analyze()
             yield
         finally:
-            for model in (Job, ArchivedJob, DeadLetter, ReplayHistory):
+            for model in (Job, ArchivedJob, DeadLetter, ReplayHistory, *_HISTORY):
                 model.objects.all().delete()
 
 
@@ -108,6 +117,17 @@ def _store_crowd() -> None:
             _store(ArchivedJob, 50 // share, row | done | {"archived_at": now})
         _store(DeadLetter, WANTED // share, {**_letter(namespace, now), "failed_at": ended_at})
         _store(ReplayHistory, 8 * TRAPS // share, _replay(namespace, now))
+        for model, fields in _HISTORY.items():
+            at = {name: now - hour if value is None else value for name, value in fields.items()}
+            _store(model, 4 * TRAPS // share, {"namespace": namespace, "job_id": None, **at})
+
+
+#: Columns of what is written once; the time of each is filled in.
+_HISTORY: dict[type[Model], dict[str, Any]] = {
+    JobError: {"attempt": 0, "error": "ValueError", "failed_at": None},
+    TaskLog: {"task_name": "app.work", "level": "info", "message": "a line", "logged_at": None},
+    TaskMetric: {"task_name": "app.work", "duration_ms": 5, "succeeded": True, "recorded_at": None},
+}
 
 
 def _job(namespace: str, now: datetime) -> dict[str, Any]:
@@ -156,6 +176,12 @@ def _store(
     values = {name: f"b.{name}" for name in columns}
     own_ids = ("original_job_id", "replay_job_id")
     values.update((name, "b.id" if name in own_ids else f"%({name})s") for name in fields)
+    values.update(
+        (name, "b.id" if name in ("original_job_id", "job_id") else f"%({name})s")
+        for name in fields
+    )
+    if model is TaskMetric:  # the database numbers them
+        del values["id"]
     keys = [{"id": database.id_text(key)} for key in new_ids(count)]
     batch = json.dumps([{**key, **more} for key, more in zip_longest(keys, own, fillvalue={})])
     params = {
@@ -220,9 +246,20 @@ def list_newest() -> None:
     assert len(found) == 20
 
 
-def purge_outlived() -> None:
+def sweep_outlived() -> None:
     """Jobs, archived jobs and dead letters whose own time is over."""
-    assert retention.purge_outlived(SCOPE) == 3 * WANTED
+    assert _sweep(retention.sweeps({})) == 3 * WANTED
+
+
+def sweep_aged() -> None:
+    """A batch of what is older than its window, beside rows with a time of their own."""
+    windows = dict.fromkeys(TABLES, 0)
+    aged = [each for each in retention.sweeps(windows) if each.window_ms is not None]
+    assert _sweep(aged, limit=WANTED) == 6 * WANTED
+
+
+def _sweep(sweeps: list[retention.Sweep], limit: int | None = None) -> int:
+    return sum(retention.sweep_batch(SCOPE, each, limit=limit).removed for each in sweeps)
 
 
 def purge_completed() -> None:
@@ -306,7 +343,7 @@ CASES = [
     Case(verb=look_after_claimed, indexes=("flexiq_jobs_claim",), most=500),
     Case(verb=list_newest, indexes=(), by_key=True, most=60),
     Case(
-        verb=purge_outlived,
+        verb=sweep_outlived,
         indexes=("flexiq_jobs_purge", "flexiq_archived_purge", "flexiq_dead_purge"),
         most=1_000,
     ),
@@ -322,6 +359,19 @@ CASES = [
     Case(verb=walk_dead, indexes=("flexiq_dead_failed",), most=100),
     Case(verb=retry_due, indexes=("flexiq_dead_auto_retry",), most=200),
     Case(verb=replay_and_cancel, indexes=("flexiq_replays_replay",), most=60),
+    Case(
+        verb=sweep_aged,
+        indexes=(
+            "flexiq_jobs_ended",
+            "flexiq_archived_purge",
+            "flexiq_dead_failed",
+            "flexiq_errors_failed",
+            "flexiq_logs_logged",
+            "flexiq_metrics_recorded",
+        ),
+        # Jobs and dead letters with a time of their own lie in between, and are passed over.
+        most=7_000,
+    ),
 ]
 
 

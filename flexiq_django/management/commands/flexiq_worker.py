@@ -10,8 +10,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from flexiq_django.api import options as check
 from flexiq_django.api.auto_retry import auto_retry_for
+from flexiq_django.api.windows import windows_of
 from flexiq_django.conf import Settings, get_settings
 from flexiq_django.core.records import AutoRetry
+from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import close_all, known_aliases, require_reachable
@@ -112,6 +114,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     stop_timeout = settings.STOP_TIMEOUT_SECONDS if drain is None else drain
     scope = Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100))
     auto_retry = auto_retry_for(scope)
+    retention = windows_of(scope)
     return WorkerOptions(
         scope=scope,
         queues=_queues(given.get("queues")),
@@ -129,12 +132,17 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         max_result_bytes=settings.MAX_PAYLOAD_BYTES,
         max_error_bytes=settings.MAX_ERROR_BYTES,
         auto_retry=auto_retry,
-        fleet_values=_fleet_values(settings, stop_timeout, auto_retry),
+        retention=retention,
+        archive_after=settings.ARCHIVE_AFTER,
+        fleet_values=_fleet_values(settings, stop_timeout, auto_retry, retention),
     )
 
 
 def _fleet_values(
-    settings: Settings, stop_timeout: float, auto_retry: AutoRetry | None
+    settings: Settings,
+    stop_timeout: float,
+    auto_retry: AutoRetry | None,
+    retention: RetentionPolicy,
 ) -> dict[str, object]:
     return {
         "lock_grace_seconds": settings.LOCK_GRACE_SECONDS,
@@ -142,6 +150,8 @@ def _fleet_values(
         "default_retry": settings.DEFAULT_RETRY,
         "default_timeout": settings.DEFAULT_TIMEOUT,
         "dlq_auto_retry": auto_retry and auto_retry._asdict(),
+        "retention_ms": retention.windows,
+        "archive_after_seconds": settings.ARCHIVE_AFTER,
     }
 
 

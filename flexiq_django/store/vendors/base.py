@@ -150,6 +150,13 @@ class Database(Link):
         with self.transaction() if len(batches) > 1 else contextlib.nullcontext():
             return all(self.change(sql, {"batch": batch}) for batch in batches)
 
+    def alone(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Let one connection at a time in, where the database has a lock for that.
+
+        Elsewhere whoever comes second fails on what the first has done, and may look again.
+        """
+        return contextlib.nullcontext()
+
     @abstractmethod
     def insert_unless_active(
         self,
@@ -214,16 +221,33 @@ class Database(Link):
             str(key) for batch in json_batches(rows) for (key,) in self.fetch(sql, {"batch": batch})
         }
 
+    def order_beside_null(self, absent: str, column: str) -> str:
+        """The order by ``column`` of rows whose ``absent`` is NULL, for an index that holds both.
+
+        Naming both keeps the planner from an index that has other rows in between.
+        """
+        return f"{absent}, {column}"
+
     def delete_batch(
-        self, table: str, condition: str, limit: int, params: Mapping[str, Any] | None = None
+        self,
+        table: str,
+        condition: str,
+        limit: int,
+        params: Mapping[str, Any] | None = None,
+        *,
+        order: str | None = None,
     ) -> int:
-        """Delete up to ``limit`` rows that meet ``condition``; how many."""
-        key = "id"
+        """Delete up to ``limit`` rows that meet ``condition``, the first of ``order``; how many."""
         return self.change(
-            f"DELETE FROM {table} WHERE {key} IN"  # noqa: S608 - names are our own
-            f" (SELECT {key} FROM {table} WHERE {condition} LIMIT %(limit)s)",
+            f"DELETE FROM {table} WHERE id IN"  # noqa: S608 - names are our own
+            f" (SELECT id FROM {table} WHERE {condition}{ordered(order)} LIMIT %(limit)s)",
             {**(params or {}), "limit": limit},
         )
 
 
-__all__ = ["CLAIMED_COLUMNS", "JOBS", "Database", "Sign", "Trouble"]
+def ordered(column: str | None) -> str:
+    """SQL that sorts by a column, if there is one."""
+    return f" ORDER BY {column}" if column else ""
+
+
+__all__ = ["CLAIMED_COLUMNS", "JOBS", "Database", "Sign", "Trouble", "ordered"]

@@ -82,7 +82,11 @@ class Link(ABC):
 
     def has_tables(self) -> bool:
         """Whether our tables are there."""
-        return JOBS in self.connection.introspection.table_names()
+        return self.has_table(JOBS)
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is a table of this name."""
+        return name in self.connection.introspection.table_names()
 
     @abstractmethod
     def moment(self, value: datetime) -> Any:

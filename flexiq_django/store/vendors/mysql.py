@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,19 +13,17 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble, ordered
 from flexiq_django.store.vendors.batches import json_batches
+from flexiq_django.store.vendors.named_locks import NamedLocks
 
 # Lock wait timeout, deadlock.
 _CONFLICTS = {1205, 1213}
 # Refused, gone, lost, shutting down, too many connections, killed.
 _OUTAGES = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 0}
 
-#: Seconds to wait for others who enqueue the same key; then InnoDB has to sort it out.
-_PATIENCE = 5
 
-
-class MySQL(Database):
+class MySQL(NamedLocks, Database):
     """MariaDB 10.6 and MySQL 8.0.11 and newer."""
 
     types = {
@@ -116,33 +111,10 @@ class MySQL(Database):
         )
         inserted: set[UUID] = set()
         for batch in json_batches(rows):
-            with self._alone_with(rows):
+            with self.alone_with([row["active_key"] for row in rows]):
                 self.change(sql, {"batch": batch})
             inserted.update(self.read_id(key) for (key,) in self.fetch(there, {"batch": batch}))
         return inserted
-
-    @contextlib.contextmanager
-    def _alone_with(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-        """Let one connection at a time wait for a key.
-
-        When the holder of a key rolls back, InnoDB grants everybody who waited for it a shared
-        lock, and then all but one die of a deadlock, with the transactions of their callers.
-        """
-        names = sorted(self._lock_name(row["active_key"]) for row in rows)
-        params = {"batch": json.dumps([{"name": name} for name in names])}
-        source = self.rows_from_json("batch", {"name": "text"})
-        self.fetch(f"SELECT SUM(GET_LOCK(b.name, {_PATIENCE})) FROM {source}", params)  # noqa: S608
-        try:
-            yield
-        finally:
-            with contextlib.suppress(DatabaseError):  # a lost connection has let go already
-                self.fetch(f"SELECT SUM(RELEASE_LOCK(b.name)) FROM {source}", params)  # noqa: S608
-
-    def _lock_name(self, active_key: str) -> str:
-        # These locks belong to the whole server, and their names are short.
-        database = self.connection.settings_dict["NAME"]
-        text = f"{database}:{self.scope.namespace}:{active_key}"
-        return f"flexiq:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
     def active_holder(self, active_key: str) -> UUID | None:
         rows = self.fetch(
@@ -256,13 +228,29 @@ class MySQL(Database):
             )
         }
 
+    def order_beside_null(self, absent: str, column: str) -> str:
+        return column  # it chooses that index anyway, and would sort by hand for the other
+
     def delete_batch(
-        self, table: str, condition: str, limit: int, params: Mapping[str, Any] | None = None
+        self,
+        table: str,
+        condition: str,
+        limit: int,
+        params: Mapping[str, Any] | None = None,
+        *,
+        order: str | None = None,
     ) -> int:
-        # A sub-select on the table being deleted from is refused; DELETE takes a LIMIT itself.
-        return self.change(
-            f"DELETE FROM {table} WHERE {condition} LIMIT %(limit)s",  # noqa: S608
+        # Not DELETE ... ORDER BY ... LIMIT: that reads, and locks, every row that meets the
+        # condition. Nor a sub-select on the table that is deleted from, which is refused.
+        picked = self.fetch(
+            f"SELECT id FROM {table} WHERE {condition}{ordered(order)} LIMIT %(limit)s",  # noqa: S608
             {**(params or {}), "limit": limit},
+        )
+        if not picked:
+            return 0
+        return self.change(
+            f"DELETE FROM {table} WHERE id IN %(ids)s AND {condition}",  # noqa: S608
+            {**(params or {}), "ids": tuple(key for (key,) in picked)},
         )
 
     def prepare_worker(self) -> None:
