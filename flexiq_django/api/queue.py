@@ -9,8 +9,10 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from flexiq_django.api import options as check
 from flexiq_django.api.announce import announce, may_notify_with_insert
 from flexiq_django.api.declaring import task_options
+from flexiq_django.api.figures import Measures
 from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
+from flexiq_django.api.listings import Listings
 from flexiq_django.api.operations import Operations
 from flexiq_django.api.result import JobResult
 from flexiq_django.api.schedule import Schedule, build_schedule
@@ -28,7 +30,7 @@ R = TypeVar("R")
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
 
-class Queue(Inspection, Operations, Steering):
+class Queue(Inspection, Listings, Measures, Operations, Steering):
     """A namespace of jobs in one database, and the tasks declared on it.
 
     Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all

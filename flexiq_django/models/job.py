@@ -11,6 +11,7 @@ column                    set exactly while
 ``completed_at``          the job has ended
 ``active_key``            the job has not ended and carries a unique key (its hash)
 ``purge_at``              the job has ended and carries a lifetime of its own
+``idle_status``           the job is neither ready, nor due later, nor running; its status
 ========================  ==========================================================================
 
 Every hot index holds only the rows whose column is set, so a claim never reads what it cannot
@@ -21,7 +22,7 @@ before 10.8 ignores a descending index, so everything sorts ascending.
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Case, F, Q, When
 from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.core.status import TERMINAL, JobStatus
@@ -116,6 +117,19 @@ class Job(BaseJob):
         output_field=models.IntegerField(),
         db_persist=True,
     )
+    idle_status = models.GeneratedField(
+        expression=Case(
+            When(
+                ready_lane__isnull=True,
+                promote_at__isnull=True,
+                lease_at__isnull=True,
+                then=F("status"),
+            )
+        ),
+        output_field=NameField(max_length=10),
+        db_persist=True,
+        null=True,
+    )
     promote_at = UtcDateTimeField(null=True)
     lease_at = UtcDateTimeField(null=True)
     token = models.BigIntegerField(
@@ -141,7 +155,9 @@ class Job(BaseJob):
                 present="ready_lane",
             ),
             SparseIndex(
-                name="flexiq_jobs_promote", fields=["namespace", "promote_at"], present="promote_at"
+                name="flexiq_jobs_promote",
+                fields=["namespace", "promote_at", "queue"],
+                present="promote_at",
             ),
             SparseIndex(
                 name="flexiq_jobs_lease",
@@ -152,6 +168,11 @@ class Job(BaseJob):
                 name="flexiq_jobs_ended",
                 fields=["namespace", "completed_at"],
                 present="completed_at",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_idle",
+                fields=["namespace", "idle_status", "id", "queue"],
+                present="idle_status",
             ),
             SparseIndex(
                 name="flexiq_jobs_expires", fields=["namespace", "expires_at"], present="expires_at"
