@@ -12,6 +12,7 @@ column                    set exactly while
 ``active_key``            the job has not ended and carries a unique key (its hash)
 ``purge_at``              the job has ended and carries a lifetime of its own
 ``idle_status``           the job is neither ready, nor due later, nor running; its status
+``bad_end``               the job has ended other than by completing; its status
 ========================  ==========================================================================
 
 Every hot index holds only the rows whose column is set, so a claim never reads what it cannot
@@ -42,6 +43,9 @@ STATUS_CHOICES = [
     (JobStatus.DEAD.value, _("dead")),
     (JobStatus.CANCELLED.value, _("cancelled")),
 ]
+
+#: How a job ends other than by completing.
+BAD_ENDS = sorted(status.value for status in TERMINAL - {JobStatus.COMPLETE})
 
 ORIGIN_CHOICES = [
     ("task", _("task")),
@@ -130,6 +134,12 @@ class Job(BaseJob):
         db_persist=True,
         null=True,
     )
+    bad_end = models.GeneratedField(
+        expression=Case(When(status__in=BAD_ENDS, then=F("status"))),
+        output_field=NameField(max_length=10),
+        db_persist=True,
+        null=True,
+    )
     promote_at = UtcDateTimeField(null=True)
     lease_at = UtcDateTimeField(null=True)
     token = models.BigIntegerField(
@@ -171,8 +181,11 @@ class Job(BaseJob):
             ),
             SparseIndex(
                 name="flexiq_jobs_idle",
-                fields=["namespace", "idle_status", "id", "queue"],
+                fields=["namespace", "idle_status", "queue"],
                 present="idle_status",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_bad_end", fields=["namespace", "bad_end", "id"], present="bad_end"
             ),
             SparseIndex(
                 name="flexiq_jobs_expires", fields=["namespace", "expires_at"], present="expires_at"

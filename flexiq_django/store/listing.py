@@ -17,6 +17,7 @@ from django.db.models.functions import StrIndex
 from flexiq_django.core.records import JobRecord
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models import ArchivedJob, DeadLetter, Job
+from flexiq_django.models.job import BAD_ENDS
 from flexiq_django.store.scope import Scope
 
 Row = TypeVar("Row", bound=Model)
@@ -131,7 +132,7 @@ def _of_status(status: JobStatus | None) -> dict[str, Any]:
         return {"status": status.value}
     if status is JobStatus.RUNNING:
         return {"status": status.value, "lease_at__isnull": False}
-    return {"idle_status": status.value}
+    return {"bad_end" if status.value in BAD_ENDS else "idle_status": status.value}
 
 
 def _holding(jobs: QuerySet[Job], column: str, part: str) -> QuerySet[Job]:
