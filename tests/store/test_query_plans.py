@@ -15,19 +15,31 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from flexiq_django.models import ArchivedJob, DeadLetter, Job
+from flexiq_django.core.status import JobStatus
+from flexiq_django.models import (
+    ArchivedJob,
+    DeadLetter,
+    Job,
+    JobDependency,
+    TaskLog,
+    TaskMetric,
+)
 from flexiq_django.store import (
     archive,
     claim,
+    figures,
+    graph,
     inspect,
     journal,
     lease,
+    listing,
+    logs,
     promote,
     retention,
     settle,
 )
 from flexiq_django.store.enqueue import active_key
-from flexiq_django.store.ids import new_ids
+from flexiq_django.store.ids import new_id, new_ids
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from tests.store import plans
@@ -37,6 +49,8 @@ TRAPS = 2_000
 WANTED = 30
 SCOPE = Scope()
 LANES = ["mail", "other", "third"]
+#: What the questions ask about.
+SEEN: dict[str, Any] = {}
 #: What the index of the primary key is called.
 KEYS = {"sqlite": "sqlite_autoindex_flexiq_jobs_1", "postgresql": "flexiq_jobs_pkey"}
 
@@ -49,10 +63,11 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         try:
             _store_crowd()
+            _look_around()
             plans.analyze()
             yield
         finally:
-            for model in (Job, ArchivedJob, DeadLetter):
+            for model in (Job, ArchivedJob, DeadLetter, JobDependency, TaskLog, TaskMetric):
                 model.objects.all().delete()
 
 
@@ -79,6 +94,8 @@ def _store_crowd() -> None:
             (WANTED, {**ended, "completed_at": now - 48 * hour, "purge_at": now - hour}),
             (TRAPS, {**ended, "completed_at": now - hour, "purge_at": now + hour}),
             (TRAPS, {**ended, "completed_at": now - hour}),
+            (WANTED, {**ended, "status": "dead", "completed_at": now - hour}),
+            (TRAPS, {**ended, "completed_at": now - hour}),
         ]:
             _store(Job, count // share, {**_job(namespace, now), **fields})
         keys = [{"active_key": active_key(f"key-{number}")} for number in range(TRAPS // share)]
@@ -89,6 +106,14 @@ def _store_crowd() -> None:
             history = {"purge_at": purge_at} if purge_at else {}
             _store(ArchivedJob, count // share, {**_job(namespace, now), **kept, **history})
             _store(DeadLetter, count // share, {**_letter(namespace, now), **history})
+        _store_history(namespace, now, share)
+
+
+def _look_around() -> None:
+    own = Job.objects.filter(namespace=SCOPE.namespace).order_by("-id")
+    keys = list(own.values_list("id", flat=True))
+    logged = TaskLog.objects.latest("id").job_id
+    SEEN.update(jobs=len(keys), newest=keys[0], middle=keys[len(keys) // 2], logged=logged)
 
 
 def _job(namespace: str, now: datetime) -> dict[str, Any]:
@@ -114,6 +139,25 @@ def _letter(namespace: str, now: datetime) -> dict[str, Any]:
     job = _job(namespace, now)
     own = {"original_job_id": None, "failed_at": now, "dlq_retry_count": 0}
     return {**{name: job[name] for name in taken}, **own}
+
+
+def _store_history(namespace: str, now: datetime, share: int) -> None:
+    """Metrics, log lines and edges; the last hour is little beside the days before."""
+    common = {"namespace": namespace, "task_name": "app.tasks.work"}
+    for count, moment in ((WANTED, now), (4 * TRAPS, now - timedelta(hours=48))):
+        keys = new_ids(count // share)
+        TaskMetric.objects.bulk_create(
+            TaskMetric(**common, job_id=key, duration_ms=5, succeeded=True, recorded_at=moment)
+            for key in keys
+        )
+        TaskLog.objects.bulk_create(
+            TaskLog(**common, id=key, job_id=key, level="result", extra="1", logged_at=moment)
+            for key in keys
+        )
+        JobDependency.objects.bulk_create(
+            JobDependency(namespace=namespace, job_id=key, parent_id=new_id(), is_open=True)
+            for key in keys
+        )
 
 
 def _store(
@@ -185,10 +229,86 @@ def cancel_expired() -> None:
 
 def list_newest() -> None:
     """A page of jobs."""
-    found = inspect.list_jobs(
-        SCOPE, status=None, queue=None, task_name=None, limit=20, offset=0, everywhere=False
-    )
+    assert len(listing.list_jobs(SCOPE, listing.JobFilter(), limit=20)) == 20
+
+
+def list_from_the_middle() -> None:
+    """The page after a job in the middle."""
+    found = listing.list_jobs(SCOPE, listing.JobFilter(), limit=20, after=SEEN["middle"])
     assert len(found) == 20
+
+
+def list_every_namespace() -> None:
+    """A page of jobs of whatever namespace."""
+    found = listing.list_jobs(SCOPE, listing.JobFilter(), limit=20, everywhere=True)
+    assert len(found) == 20
+
+
+def list_dead() -> None:
+    """A page of dead jobs, and the one after it."""
+    wanted = listing.JobFilter(status=JobStatus.DEAD)
+    first = listing.list_jobs(SCOPE, wanted, limit=20)
+    assert len(listing.list_jobs(SCOPE, wanted, limit=20, after=first[-1].id)) == 10
+
+
+def list_running() -> None:
+    """A page of running jobs."""
+    wanted = listing.JobFilter(status=JobStatus.RUNNING)
+    assert len(listing.list_jobs(SCOPE, wanted, limit=20)) == 20
+
+
+def list_archived() -> None:
+    """A page of the archive, and the one after it; thousands ended at the same moment."""
+    first = listing.list_archived(SCOPE, limit=20)[-1]
+    assert first.completed_at is not None
+    place = listing.Place(first.completed_at, first.id)
+    assert len(listing.list_archived(SCOPE, limit=20, after=place)) == 20
+
+
+def list_dead_letters() -> None:
+    """A page of dead letters, and the one after it."""
+    first = listing.dead_letters(SCOPE, limit=20)[-1]
+    place = listing.Place(first["failed_at"], first["id"])
+    assert len(listing.dead_letters(SCOPE, limit=20, after=place)) == 20
+
+
+def count_jobs() -> None:
+    """How many jobs stand where."""
+    counts = figures.stats(SCOPE)
+    assert counts["dead"] == WANTED
+    assert sum(counts.values()) == SEEN["jobs"]
+
+
+def measure_an_hour() -> None:
+    """Figures of the executions of an hour."""
+    (found,) = figures.by_task(SCOPE, since=_an_hour_ago(), task_name=None)
+    assert found.total == WANTED
+
+
+def measure_an_hour_in_buckets() -> None:
+    """The same in buckets."""
+    found = figures.by_bucket(SCOPE, since=_an_hour_ago(), task_name=None, bucket_ms=60_000)
+    assert sum(each.total for each in found) == WANTED
+
+
+def read_log_of_an_hour() -> None:
+    """The last log lines."""
+    found = logs.latest(SCOPE, since=_an_hour_ago(), task_name=None, level=None, limit=20)
+    assert len(found) == 20
+
+
+def follow_a_job() -> None:
+    """What a job published."""
+    assert len(logs.published(SCOPE, SEEN["logged"], after=None, since=None, limit=20)) == 1
+
+
+def find_connected() -> None:
+    """The jobs that others are connected to."""
+    assert len(graph.component(SCOPE, SEEN["newest"], most_jobs=100).jobs) == 1
+
+
+def _an_hour_ago() -> datetime:
+    return inspect.read_clock(SCOPE) - timedelta(hours=1)
 
 
 def purge_outlived() -> None:
@@ -216,7 +336,7 @@ class Case:
 
     verb: Callable[[], None]
     indexes: tuple[str, ...]
-    #: Sorts that are in the nature of the question, by database.
+    #: Sorts that are in the nature of the question, by database, in one statement.
     sorts: Mapping[str, int] = field(default_factory=dict)
     #: The most rows that MariaDB may read.
     most: int
@@ -241,6 +361,63 @@ CASES = [
     Case(verb=cancel_expired, indexes=("flexiq_jobs_expires",), most=200),
     Case(verb=look_after_claimed, indexes=("flexiq_jobs_claim",), most=500),
     Case(verb=list_newest, indexes=(), by_key=True, most=60),
+    Case(verb=list_from_the_middle, indexes=(), by_key=True, most=60),
+    Case(verb=list_every_namespace, indexes=(), by_key=True, most=60),
+    Case(verb=list_dead, indexes=("flexiq_jobs_bad_end",), most=100),
+    Case(
+        verb=list_running,
+        # Few running jobs are sorted, many are met soon on a walk by key: the database chooses.
+        indexes=(),
+        sorts={"sqlite": 1, "postgresql": 1},
+        most=6 * TRAPS,
+    ),
+    Case(verb=list_archived, indexes=("flexiq_archived_ended",), most=100),
+    Case(verb=list_dead_letters, indexes=("flexiq_dead_failed",), most=100),
+    Case(
+        verb=count_jobs,
+        indexes=(
+            "flexiq_jobs_idle",
+            "flexiq_jobs_claim",
+            "flexiq_jobs_promote",
+            "flexiq_jobs_lease",
+        ),
+        # Groups; none of jobs.
+        sorts={"sqlite": 9, "postgresql": 9},
+        # Each job once.
+        most=14 * TRAPS,
+    ),
+    Case(
+        verb=measure_an_hour,
+        indexes=("flexiq_metrics_recorded",),
+        sorts={"sqlite": 9, "postgresql": 9},
+        most=20 * WANTED,
+    ),
+    Case(
+        verb=measure_an_hour_in_buckets,
+        indexes=("flexiq_metrics_recorded",),
+        sorts={"sqlite": 9, "postgresql": 9},
+        most=20 * WANTED,
+    ),
+    Case(
+        verb=read_log_of_an_hour,
+        indexes=("flexiq_logs_logged",),
+        # Lines of the same moment by id.
+        sorts={"sqlite": 1, "postgresql": 1},
+        most=100,
+    ),
+    Case(
+        verb=follow_a_job,
+        indexes=("flexiq_logs_job",),
+        sorts={"sqlite": 1, "postgresql": 1},
+        most=60,
+    ),
+    Case(
+        verb=find_connected,
+        # Upwards by the unique constraint, whose index is called differently everywhere.
+        indexes=("flexiq_deps_parent",),
+        sorts={"sqlite": 2, "postgresql": 2},
+        most=60,
+    ),
     Case(
         verb=purge_outlived,
         indexes=("flexiq_jobs_purge", "flexiq_archived_purge", "flexiq_dead_purge"),
