@@ -115,24 +115,26 @@ def _from_place(rows: QuerySet[Row], moment: str, after: Place | None) -> QueryS
 
 def _matches(wanted: JobFilter) -> Q:
     conditions = {
-        **_of_status(wanted.status),
         "queue": wanted.queue,
         "task_name": wanted.task_name,
         "created_at__gte": wanted.created_after,
         "created_at__lte": wanted.created_before,
     }
-    return Q(**{name: value for name, value in conditions.items() if value is not None})
+    given = {name: value for name, value in conditions.items() if value is not None}
+    return _of_status(wanted.status) & Q(**given)
 
 
-def _of_status(status: JobStatus | None) -> dict[str, Any]:
-    """A status in the words that an index understands."""
+def _of_status(status: JobStatus | None) -> Q:
+    """A status in words that an index understands, where the jobs it has are few among others."""
     if status is None:
-        return {}
+        return Q()
     if status is JobStatus.PENDING:
-        return {"status": status.value}
+        waiting = Q(idle_status=status.value)
+        is_pending = Q(ready_lane__isnull=False) | Q(promote_at__isnull=False) | waiting
+        return Q(status=status.value) & is_pending
     if status is JobStatus.RUNNING:
-        return {"status": status.value, "lease_at__isnull": False}
-    return {"bad_end" if status.value in BAD_ENDS else "idle_status": status.value}
+        return Q(status=status.value, lease_at__isnull=False)
+    return Q(**{"bad_end" if status.value in BAD_ENDS else "idle_status": status.value})
 
 
 def _holding(jobs: QuerySet[Job], column: str, part: str) -> QuerySet[Job]:

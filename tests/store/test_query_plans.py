@@ -257,6 +257,12 @@ def list_running() -> None:
     assert len(listing.list_jobs(SCOPE, wanted, limit=20)) == 20
 
 
+def list_pending() -> None:
+    """A page of pending jobs."""
+    wanted = listing.JobFilter(status=JobStatus.PENDING)
+    assert len(listing.list_jobs(SCOPE, wanted, limit=20)) == 20
+
+
 def list_archived() -> None:
     """A page of the archive, and the one after it; thousands ended at the same moment."""
     first = listing.list_archived(SCOPE, limit=20)[-1]
@@ -371,6 +377,7 @@ CASES = [
         sorts={"sqlite": 1, "postgresql": 1},
         most=6 * TRAPS,
     ),
+    Case(verb=list_pending, indexes=(), by_key=True, most=2 * TRAPS),
     Case(verb=list_archived, indexes=("flexiq_archived_ended",), most=100),
     Case(verb=list_dead_letters, indexes=("flexiq_dead_failed",), most=100),
     Case(
