@@ -66,13 +66,10 @@ class Follower:
             limit=PAGE,
         )
         fresh = [row for row in rows if row.id not in self._seen]
-        self._seen.update((row.id, row.logged_at) for row in fresh)
+        self._remember(fresh)
         values = [value for row in fresh for value in self._decode(row)]
-        if len(rows) == PAGE:
-            self._place = rows[-1]
-            return values, 0.0
-        self._end_walk()
-        return values, self._rest()
+        self._place = rows[-1] if len(rows) == PAGE else None
+        return values, self._rest() if self._place is None else 0.0
 
     def _look_at_job(self) -> bool:
         status = self._read_status()
@@ -80,12 +77,14 @@ class Follower:
             raise JobNotFoundError(f"there is no job {self._job_id} in {self._scope.namespace}")
         return JobStatus(status) in TERMINAL
 
-    def _end_walk(self) -> None:
-        self._place = None
-        if self._seen:
-            self._mark = max(self._seen.values())
-            edge = self._mark - OVERLAP
-            self._seen = {key: moment for key, moment in self._seen.items() if moment >= edge}
+    def _remember(self, fresh: list[logs.Published]) -> None:
+        """Note what has been seen, and forget what lies before the next walk."""
+        if not fresh:
+            return
+        self._seen.update((row.id, row.logged_at) for row in fresh)
+        self._mark = max(self._seen.values())
+        edge = self._mark - OVERLAP
+        self._seen = {key: moment for key, moment in self._seen.items() if moment >= edge}
 
     def _rest(self) -> float | None:
         if not self.is_ended:

@@ -188,6 +188,23 @@ def test_a_full_page_is_followed_by_the_next_at_once(
     ]  # fmt: skip
 
 
+def test_only_the_last_second_is_remembered_while_a_long_past_is_read(
+    followed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "PAGE", 2)
+    job_id, follower = followed
+    for number in range(20):
+        publish(job_id, number, logged_at=later(number))
+    seen = []
+    remembered = []
+    for _ in range(10):
+        seen += follower.look()[0]
+        remembered.append(len(follower._seen))
+
+    assert seen == list(range(20))
+    assert max(remembered) <= 2
+
+
 def test_only_the_last_second_is_remembered(followed: Any) -> None:
     job_id, follower = followed
     for number in range(10):
