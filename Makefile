@@ -12,7 +12,7 @@ extra = $(VENV)/.installed-$(1)
 drivers = $(if $(FLEXIQ_TEST_POSTGRES_URL),$(call extra,postgres)) $(if $(FLEXIQ_TEST_MARIADB_URL),$(call extra,mysql))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all architecture lint format types imports migrations-check docs bench clean
+.PHONY: help setup demo test test-slow test-all architecture lint format types imports migrations-check docs bench bench-million clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ docs: $(call extra,docs) ## build the documentation into .docs-site
 
 bench: $(call extra,bench) ## measure, side by side with other queues
 	@$(python) -m tests.benchmarks $(BENCH_ARGS)
+
+bench-million: $(call extra,bench) ## measure how long reading takes among a million jobs
+	@$(python) -m tests.benchmarks.million $(BENCH_ARGS)
 
 clean: ## remove what these words made
 	rm -rf .venv* .docs-site .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flexiq_django.api.context import current_job as current_job
+    from flexiq_django.api.cursors import Page as Page
     from flexiq_django.api.default import queue as queue
     from flexiq_django.api.default import task as task
     from flexiq_django.api.queue import Queue as Queue
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "current_job": "flexiq_django.api.context",
+    "Page": "flexiq_django.api.cursors",
     "queue": "flexiq_django.api.default",
     "task": "flexiq_django.api.default",
     "Queue": "flexiq_django.api.queue",
@@ -50,6 +52,7 @@ __all__ = [
     "JobStatus",
     "LeaseLost",
     "MisfirePolicy",
+    "Page",
     "Permanent",
     "Queue",
     "RateLimited",

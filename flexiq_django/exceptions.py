@@ -41,6 +41,14 @@ class UnknownStatusError(InvalidOptionError):
     """The status is not one of the known job statuses."""
 
 
+class InvalidCursorError(InvalidOptionError):
+    """The cursor is not one that a page of this listing gave."""
+
+
+class GraphTooLargeError(FlexiQError, ValueError):
+    """More jobs depend on each other than were allowed to be read."""
+
+
 class SerializationError(FlexiQError, ValueError):
     """A value cannot be stored as JSON and read back unchanged."""
 

@@ -174,11 +174,7 @@ class CurrentJob:
         Raises ``InvalidOptionError`` for an unknown level, ``SerializationError`` for other extras.
         """
         attempt = self._attempt
-        try:
-            word = LogLevel(level).value
-        except ValueError:
-            allowed = ", ".join(LogLevel)
-            raise InvalidOptionError(f"level is {level!r}; allowed are {allowed}") from None
+        word = check_level(level)
         attempt.journal.log(attempt.job, word, clean_text(str(message)), _extra(extra))
 
     def publish(self, data: Any) -> None:
@@ -194,6 +190,15 @@ def check_progress(progress: Any) -> int:
     if not 0 <= progress <= 100:
         raise InvalidOptionError(f"progress is {progress}; allowed is 0 to 100")
     return progress
+
+
+def check_level(level: LogLevel | str) -> str:
+    """The word of a log level. Raises ``InvalidOptionError`` for an unknown one."""
+    try:
+        return LogLevel(level).value
+    except ValueError:
+        allowed = ", ".join(LogLevel)
+        raise InvalidOptionError(f"level is {level!r}; allowed are {allowed}") from None
 
 
 def _extra(value: Any | None) -> str | None:

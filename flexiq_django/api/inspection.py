@@ -1,30 +1,21 @@
-"""The read methods of ``Queue``."""
+"""The methods of ``Queue`` that look at one job, and at workers, schedules and logs."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from flexiq_django.api import options as check
-from flexiq_django.api.result import JobResult, to_ms
+from flexiq_django.api.context import LogLevel, check_level
+from flexiq_django.api.listings import plain_row
+from flexiq_django.api.result import JobResult, describe, to_ms
 from flexiq_django.api.twins import async_twin
-from flexiq_django.core.status import COUNT_KEYS, parse_status
-from flexiq_django.store import inspect, schedules, workers
-from flexiq_django.store.scope import Scope
+from flexiq_django.store import graph, inspect, logs, schedules, workers
 
 if TYPE_CHECKING:
     from flexiq_django.api.queue import Queue
-
-
-class _Unset:
-    """The caller said nothing, which differs from ``None``."""
-
-    def __repr__(self) -> str:
-        return "the queue's own"
-
-
-UNSET: Final = _Unset()
+    from flexiq_django.store.scope import Scope
 
 
 class Inspection:
@@ -42,49 +33,6 @@ class Inspection:
         record = None if key is None else inspect.get(self.scope, key)
         return None if record is None else JobResult(self._queue, record.id, record)
 
-    def list_jobs(
-        self,
-        status: str | None = None,
-        queue: str | None = None,
-        task_name: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
-        namespace: str | _Unset | None = UNSET,
-    ) -> list[JobResult]:
-        """Jobs that are not archived, newest first, which match every filter given.
-
-        ``namespace=None`` looks into every namespace. Raises ``UnknownStatusError`` and
-        ``InvalidOptionError``.
-        """
-        check.check_page(limit, offset)
-        records = inspect.list_jobs(
-            self._scope_for(namespace),
-            status=None if status is None else parse_status(status),
-            queue=queue,
-            task_name=task_name,
-            limit=limit,
-            offset=offset,
-            everywhere=namespace is None,
-        )
-        return [JobResult(self._queue, record.id, record) for record in records]
-
-    def list_archived(self, limit: int = 50, offset: int = 0) -> list[JobResult]:
-        """Archived jobs, the one that ended last first."""
-        check.check_page(limit, offset)
-        records = inspect.list_archived(self.scope, limit=limit, offset=offset)
-        return [JobResult(self._queue, record.id, record) for record in records]
-
-    def stats(self) -> dict[str, int]:
-        """How many jobs are pending, running, completed, failed, dead and cancelled."""
-        return inspect.stats(self.scope)
-
-    def stats_by_queue(self, queue_name: str | None = None) -> dict[str, Any]:
-        """The counts of each queue that has jobs; with a name, the counts of that queue alone."""
-        if queue_name is None:
-            return inspect.stats_by_queue(self.scope)
-        counts = inspect.stats_by_queue(self.scope, queue_name)
-        return counts.get(queue_name) or dict.fromkeys(COUNT_KEYS, 0)
-
     def job_errors(self, job_id: str) -> list[dict[str, Any]]:
         """Every failed attempt of a job, oldest first: id, job_id, attempt, error, failed_at.
 
@@ -92,18 +40,68 @@ class Inspection:
         """
         key = check.parse_id(job_id)
         rows = [] if key is None else inspect.job_errors(self.scope, key)
-        return [_plain_row(row) for row in rows]
+        return [plain_row(row) for row in rows]
 
-    def dead_letters(self, limit: int = 10, offset: int = 0) -> list[dict[str, Any]]:
-        """Dead letters, the latest failure first.
+    def job_dag(self, job_id: str, *, max_jobs: int = 10_000) -> dict[str, list[dict[str, Any]]]:
+        """Everything a job is connected to by dependencies, in either direction, over any distance.
 
-        Keys: id, original_job_id, queue, task_name, error, retry_count, failed_at, metadata,
-        dlq_retry_count.
+        ``nodes`` are jobs as ``to_dict()`` gives them, live and archived, this one first; ``edges``
+        have ``from`` (the dependency) and ``to`` (the job that waits for it), each once. Both are
+        empty for an unknown job. The whole graph is held in memory, so one of more than
+        ``max_jobs`` jobs (1 to 100,000), or ten times as many edges, raises ``GraphTooLargeError``.
         """
-        check.check_page(limit, offset)
-        return [
-            _plain_row(row) for row in inspect.dead_letters(self.scope, limit=limit, offset=offset)
-        ]
+        most = check.check_whole("max_jobs", max_jobs, least=1, most=100_000)
+        key = check.parse_id(job_id)
+        if key is None:
+            return {"nodes": [], "edges": []}
+        found = graph.component(self.scope, key, most_jobs=most)
+        return {
+            "nodes": [describe(job) for job in found.jobs],
+            "edges": [{"from": str(edge.parent), "to": str(edge.child)} for edge in found.edges],
+        }
+
+    def replay_history(self, job_id: str) -> list[dict[str, Any]]:
+        """The replays of a job, newest first; empty for a job never replayed or unknown.
+
+        Keys: id, original_job_id, replay_job_id, replayed_at, original_error (what the job had
+        failed with by then), replay_error (what its copy failed with, ``None`` until it has).
+        """
+        key = check.parse_id(job_id)
+        rows = [] if key is None else inspect.replays(self.scope, key)
+        return [plain_row(row) for row in rows]
+
+    def task_logs(self, job_id: str) -> list[dict[str, Any]]:
+        """What a job logged and published, oldest first; empty for an unknown one.
+
+        Keys: id, job_id, task_name, level, message, extra, logged_at. ``extra`` is JSON text or
+        ``None``; a published value is the ``extra`` of a line of the level ``result``.
+        """
+        key = check.parse_id(job_id)
+        rows = [] if key is None else logs.of_job(self.scope, key)
+        return [plain_row(row) for row in rows]
+
+    def query_logs(
+        self,
+        task_name: str | None = None,
+        level: LogLevel | str | None = None,
+        since: float = 3600,
+        limit: int = 100,
+    ) -> list[dict[str, Any]]:
+        """Up to ``limit`` log lines of the last ``since`` seconds, newest first.
+
+        Of one task and one level if given; keys as in :meth:`task_logs`. Raises
+        ``InvalidOptionError`` for an unknown level, a time below 0 or a bad limit.
+        """
+        check.check_page(limit)
+        span = timedelta(milliseconds=check.check_span("since", since))
+        rows = logs.latest(
+            self.scope,
+            since=inspect.read_clock(self.scope) - span,
+            task_name=check.check_text("task_name", task_name),
+            level=None if level is None else check_level(level),
+            limit=limit,
+        )
+        return [plain_row(row) for row in rows]
 
     def workers(self) -> list[dict[str, Any]]:
         """The live workers of the namespace, oldest first."""
@@ -137,40 +135,15 @@ class Inspection:
             for row in schedules.listing(self.scope)
         ]
 
-    def oldest_ready_seconds(self) -> float | None:
-        """How long the job has been ready that waits longest; ``None`` when none waits."""
-        oldest = inspect.oldest_ready(self.scope)
-        if oldest is None:
-            return None
-        return max(0.0, (inspect.read_clock(self.scope) - oldest).total_seconds())
-
     aget_job = async_twin(get_job)
-    alist_jobs = async_twin(list_jobs)
-    alist_archived = async_twin(list_archived)
-    astats = async_twin(stats)
-    astats_by_queue = async_twin(stats_by_queue)
     ajob_errors = async_twin(job_errors)
-    adead_letters = async_twin(dead_letters)
+    ajob_dag = async_twin(job_dag)
+    areplay_history = async_twin(replay_history)
+    atask_logs = async_twin(task_logs)
+    aquery_logs = async_twin(query_logs)
     aworkers = async_twin(workers)
     alist_periodic = async_twin(list_periodic)
-    aoldest_ready_seconds = async_twin(oldest_ready_seconds)
 
     @property
     def _queue(self) -> Queue:
         return self  # type: ignore[return-value]  # a base of Queue, never used without it
-
-    def _scope_for(self, namespace: str | _Unset | None) -> Scope:
-        if isinstance(namespace, _Unset) or namespace is None:
-            return self.scope
-        return Scope(using=self.scope.using, namespace=namespace)
-
-
-def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: str(value)
-        if isinstance(value, UUID)
-        else to_ms(value)
-        if name == "failed_at"
-        else value
-        for name, value in row.items()
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +15,12 @@ from django.utils import timezone
 from flexiq_django.core.lanes import SEPARATOR
 from flexiq_django.exceptions import DependencyError, InvalidLimitError, InvalidOptionError
 
+_LONGEST_PART = 1_000
 _LONGEST_MS = 100 * 365 * 86_400_000  # a hundred years
 #: Years that every database stores, in whichever zone its session is.
 _FIRST_YEAR, _LAST_YEAR = 1970, 9998
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = (datetime(_LAST_YEAR, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def check_name(option: str, value: Any, *, longest: int) -> str:
@@ -124,6 +127,38 @@ def check_moment(option: str, value: Any) -> datetime | None:
     return aware
 
 
+def check_instant(option: str, value: Any, *, is_last: bool = False) -> datetime | None:
+    """A point in time given as Unix milliseconds or as a datetime; ``None`` stays ``None``.
+
+    A whole number of milliseconds stands for all of that millisecond, as times are reported in
+    whole ones: with ``is_last`` the end of it is meant. What is beyond the years that can be stored
+    comes back as their bound.
+    """
+    if value is None or isinstance(value, datetime):
+        return check_moment(option, value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        raise InvalidOptionError(
+            f"{option} is {value!r}; allowed are Unix milliseconds or a datetime with a time zone"
+        )
+    bounded = max(0, min(_LAST_MS, value))
+    rest = 999 if is_last and bounded == int(bounded) else 0
+    return _EPOCH + timedelta(microseconds=round(bounded * 1000) + rest)
+
+
+def check_span(option: str, value: Any, *, above_zero: bool = False) -> int:
+    """A number of seconds, which must be given, as whole milliseconds."""
+    milliseconds = check_seconds(option, value, above_zero=above_zero)
+    if milliseconds is None:
+        raise InvalidOptionError(f"{option} is None; it must be a number of seconds")
+    return milliseconds
+
+
+def check_pace(option: str, value: Any) -> float:
+    """Seconds between two looks: above 0."""
+    check_span(option, value, above_zero=True)
+    return float(value)
+
+
 def check_parents(depends_on: Any) -> tuple[UUID, ...]:
     """The ids of ``depends_on``: one job, its id, or several of either; repeats count once."""
     if depends_on is None:
@@ -154,7 +189,16 @@ def parse_id(value: Any) -> UUID | None:
         return None
 
 
-def check_page(limit: int, offset: int) -> None:
+def check_part(option: str, value: Any) -> str | None:
+    """A text to look for in a column."""
+    if check_text(option, value) is not None and len(value) > _LONGEST_PART:
+        raise InvalidOptionError(
+            f"{option} has {len(value)} characters; allowed are up to {_LONGEST_PART}"
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def check_page(limit: int, offset: int = 0) -> None:
     """``limit`` and ``offset`` of a listing must not be negative."""
     check_whole("limit", limit, least=0, most=2**31 - 1)
     check_whole("offset", offset, least=0, most=2**62)

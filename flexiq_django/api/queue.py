@@ -8,18 +8,13 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from flexiq_django.api import options as check
 from flexiq_django.api.announce import announce, may_notify_with_insert
 from flexiq_django.api.declaring import task_options
-from flexiq_django.api.inspection import Inspection
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
-from flexiq_django.api.operations import Operations
-from flexiq_django.api.purging import Purging
+from flexiq_django.api.methods import Methods
 from flexiq_django.api.registry import register
 from flexiq_django.api.result import JobResult
-from flexiq_django.api.retention import Housekeeping, check_retention
-from flexiq_django.api.reviving import Reviving
+from flexiq_django.api.retention import check_retention
 from flexiq_django.api.schedule import Schedule, build_schedule
-from flexiq_django.api.schema import Schema, open_place
-from flexiq_django.api.settings_store import SettingsStore
-from flexiq_django.api.steering import Steering
+from flexiq_django.api.schema import open_place
 from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import get_settings
@@ -32,9 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Queue(
-    Inspection, Operations, Purging, Reviving, Steering, Housekeeping, SettingsStore, Schema
-):
+class Queue(Methods):
     """A namespace of jobs in one database, and the tasks declared on it.
 
     Without arguments it follows the ``FLEXIQ`` setting. ``namespace`` keeps its jobs apart from all

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from flexiq_django.api import stream as following
+from flexiq_django.api.options import check_pace
 from flexiq_django.api.twins import async_twin
+from flexiq_django.api.waiting import Patience
 from flexiq_django.core.errors import parse_error, summarise_error
 from flexiq_django.core.payload import decode_notes, decode_result
 from flexiq_django.core.records import JobRecord
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import (
-    InvalidOptionError,
     JobFailure,
     JobNotFoundError,
     MaxRetriesExceededError,
     TaskCancelledError,
     TaskFailedError,
 )
-from flexiq_django.store import inspect
+from flexiq_django.store import graph, inspect
 from flexiq_django.store.scope import Scope
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ _FAILURES: dict[str, type[JobFailure]] = {
     JobStatus.CANCELLED: TaskCancelledError,
 }
 _POLL_GROWTH = 1.5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 #: The keys of ``to_dict()``; each is also an attribute of the handle.
 FIELDS = (
@@ -147,19 +152,11 @@ class JobResult:
     def to_dict(self) -> dict[str, Any]:
         """The job read anew, as plain values. ``error`` is one line, ``notes`` the stored text."""
         self.refresh()
-        record = self.record
-        values = {name: _plain(getattr(record, name, None)) for name in FIELDS}
-        return {
-            **values,
-            "error": summarise_error(record.error),
-            "enqueued_by": record.user_id,
-        }
+        return describe(self.record)
 
     def refresh(self) -> None:
         """Read the job again. If it is gone, what was read before stays."""
-        record = inspect.get(self._scope, self._id)
-        if record is not None:
-            self._record = record
+        self._read_status()
 
     # --- its result -------------------------------------------------------------------------------
 
@@ -171,11 +168,9 @@ class JobResult:
         Raises ``TimeoutError`` if it has not ended by then, ``MaxRetriesExceededError`` if it is
         dead, ``TaskCancelledError`` if it was cancelled, ``JobNotFoundError`` if it is gone.
         """
-        deadline = _deadline(timeout)
-        interval = poll_interval
+        patience, interval = Patience(timeout, self.id), poll_interval
         while not self._has_ended():
-            _pause_before(deadline, timeout, self.id)
-            time.sleep(min(interval, max(0.0, deadline - time.monotonic())))
+            time.sleep(patience.rest(interval))
             interval = min(interval * _POLL_GROWTH, max_poll_interval)
         return self._outcome()
 
@@ -183,16 +178,42 @@ class JobResult:
         self, timeout: float = 30.0, poll_interval: float = 0.05, max_poll_interval: float = 0.5
     ) -> Any:
         """Async twin of :meth:`result`."""
-        deadline = _deadline(timeout)
-        interval = poll_interval
+        patience, interval = Patience(timeout, self.id), poll_interval
         while not await async_twin(self._has_ended)():
-            _pause_before(deadline, timeout, self.id)
-            await asyncio.sleep(min(interval, max(0.0, deadline - time.monotonic())))
+            await asyncio.sleep(patience.rest(interval))
             interval = min(interval * _POLL_GROWTH, max_poll_interval)
         return await async_twin(self._outcome)()
 
+    # --- what it publishes ------------------------------------------------------------------------
+
+    def stream(self, timeout: float = 60.0, poll_interval: float = 0.5) -> Iterator[Any]:
+        """The values the task passes to ``current_job.publish()``, each once, oldest first.
+
+        Begins with those already there, looks for more every ``poll_interval`` seconds and ends
+        when the job has ended, however it did. Raises ``TimeoutError`` if that took more than
+        ``timeout`` seconds, ``JobNotFoundError`` if the job is gone, ``InvalidOptionError`` for a
+        time that is not above 0.
+        """
+        return following.stream(self._follower(poll_interval), Patience(timeout, self.id))
+
+    def astream(self, timeout: float = 60.0, poll_interval: float = 0.5) -> AsyncIterator[Any]:
+        """Async twin of :meth:`stream`: ``async for value in job.astream()``."""
+        return following.astream(self._follower(poll_interval), Patience(timeout, self.id))
+
     arefresh = async_twin(refresh)
     ato_dict = async_twin(to_dict)
+
+    def _read_status(self) -> str | None:
+        """Read the job again; its status, or ``None`` if it is gone."""
+        record = inspect.get(self._scope, self._id)
+        if record is None:
+            return None
+        self._record = record
+        return record.status
+
+    def _follower(self, poll_interval: float) -> following.Follower:
+        interval = check_pace("poll_interval", poll_interval)
+        return following.Follower(self._scope, self._id, self._read_status, interval)
 
     def _has_ended(self) -> bool:
         self.refresh()
@@ -214,26 +235,25 @@ class JobResult:
         )
 
     def _related(self, *, upwards: bool) -> list[str]:
-        return [str(key) for key in inspect.related(self._scope, self._id, upwards=upwards)]
+        return [str(key) for key in graph.related(self._scope, self._id, upwards=upwards)]
+
+
+def describe(record: JobRecord) -> dict[str, Any]:
+    """A job as plain values, under the keys ``FIELDS``."""
+    return {
+        **{name: _plain(getattr(record, name, None)) for name in FIELDS},
+        "error": summarise_error(record.error),
+        "enqueued_by": record.user_id,
+    }
 
 
 def to_ms(moment: datetime | None) -> int | None:
     """Unix milliseconds, as every time is reported."""
-    return None if moment is None else int(moment.timestamp() * 1000)
+    # In whole numbers: as a float, a third of all milliseconds would come out one too small.
+    return None if moment is None else (moment - _EPOCH) // _MILLISECOND
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return to_ms(value)
     return str(value) if isinstance(value, UUID) else value
-
-
-def _deadline(timeout: float) -> float:
-    if not timeout > 0:
-        raise InvalidOptionError(f"timeout is {timeout!r}; allowed is a number of seconds above 0")
-    return time.monotonic() + timeout
-
-
-def _pause_before(deadline: float, timeout: float, job_id: str) -> None:
-    if time.monotonic() >= deadline:
-        raise TimeoutError(f"job {job_id} did not end within {timeout:g} s")

@@ -22,7 +22,7 @@ from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import LiveWorker
 from flexiq_django.core.status import COUNT_KEYS
 from flexiq_django.management.tables import as_age
-from flexiq_django.store import inspect, schedules, workers
+from flexiq_django.store import figures, inspect, schedules, workers
 from flexiq_django.store.scope import Scope
 
 #: A clock that is further off than this, in milliseconds, is worth a warning.
@@ -34,7 +34,7 @@ OVERDUE_SECONDS = 60
 def collect(scope: Scope) -> dict[str, Any]:
     """Everything the command shows, in the shape of its JSON."""
     now = inspect.read_clock(scope)
-    counts = inspect.stats_by_queue(scope)
+    counts = figures.stats_by_queue(scope)
     lanes = [(parse_lane(each.name), each) for each in inspect.ready_lanes(scope)]
     paused = inspect.paused_queues(scope)
     live = workers.live(scope)

@@ -9,8 +9,9 @@ from flexiq_django.models.control import (
     Worker,
 )
 from flexiq_django.models.dead_letter import DeadLetter
+from flexiq_django.models.dependency import JobDependency
 from flexiq_django.models.history import JobError, ReplayHistory, TaskLog, TaskMetric
-from flexiq_django.models.job import ArchivedJob, Job, JobDependency
+from flexiq_django.models.job import ArchivedJob, Job
 
 __all__ = [
     "ArchivedJob",

@@ -1,4 +1,4 @@
-"""Jobs, the archive they end in, and what they wait for.
+"""Jobs, and the archive they end in.
 
 How the hot columns work (measurements in ``docs/architecture.md``):
 
@@ -11,6 +11,8 @@ column                    set exactly while
 ``completed_at``          the job has ended
 ``active_key``            the job has not ended and carries a unique key (its hash)
 ``purge_at``              the job has ended and carries a lifetime of its own
+``idle_status``           the job is neither ready, nor due later, nor running; its status
+``bad_end``               the job has ended other than by completing; its status
 ========================  ==========================================================================
 
 Every hot index holds only the rows whose column is set, so a claim never reads what it cannot
@@ -21,7 +23,7 @@ before 10.8 ignores a descending index, so everything sorts ascending.
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Case, F, Q, When
 from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.core.status import TERMINAL, JobStatus
@@ -41,6 +43,9 @@ STATUS_CHOICES = [
     (JobStatus.DEAD.value, _("dead")),
     (JobStatus.CANCELLED.value, _("cancelled")),
 ]
+
+#: How a job ends other than by completing.
+BAD_ENDS = sorted(status.value for status in TERMINAL - {JobStatus.COMPLETE})
 
 ORIGIN_CHOICES = [
     ("task", _("task")),
@@ -124,6 +129,25 @@ class Job(BaseJob):
         output_field=models.IntegerField(),
         db_persist=True,
     )
+    idle_status = models.GeneratedField(
+        expression=Case(
+            When(
+                ready_lane__isnull=True,
+                promote_at__isnull=True,
+                lease_at__isnull=True,
+                then=F("status"),
+            )
+        ),
+        output_field=NameField(max_length=10),
+        db_persist=True,
+        null=True,
+    )
+    bad_end = models.GeneratedField(
+        expression=Case(When(status__in=BAD_ENDS, then=F("status"))),
+        output_field=NameField(max_length=10),
+        db_persist=True,
+        null=True,
+    )
     promote_at = UtcDateTimeField(null=True)
     lease_at = UtcDateTimeField(null=True)
     token = models.BigIntegerField(
@@ -149,7 +173,9 @@ class Job(BaseJob):
                 present="ready_lane",
             ),
             SparseIndex(
-                name="flexiq_jobs_promote", fields=["namespace", "promote_at"], present="promote_at"
+                name="flexiq_jobs_promote",
+                fields=["namespace", "promote_at", "queue"],
+                present="promote_at",
             ),
             SparseIndex(
                 name="flexiq_jobs_lease",
@@ -160,6 +186,14 @@ class Job(BaseJob):
                 name="flexiq_jobs_ended",
                 fields=["namespace", "completed_at"],
                 present="completed_at",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_idle",
+                fields=["namespace", "idle_status", "queue"],
+                present="idle_status",
+            ),
+            SparseIndex(
+                name="flexiq_jobs_bad_end", fields=["namespace", "bad_end", "id"], present="bad_end"
             ),
             SparseIndex(
                 name="flexiq_jobs_expires", fields=["namespace", "expires_at"], present="expires_at"
@@ -237,36 +271,3 @@ class ArchivedJob(BaseJob):
                 ),
             ),
         ]
-
-
-class JobDependency(models.Model):
-    """``job`` may start only after ``parent`` has ended.
-
-    No foreign keys: a parent may move to the archive while the edge stays, and the hot path must
-    not pay for their checks. ``store`` deletes the edges together with the job.
-    """
-
-    id = models.BigAutoField(primary_key=True)
-    namespace = NameField(max_length=100)
-    job_id = models.UUIDField()
-    parent_id = models.UUIDField()
-    is_open = models.BooleanField(help_text=_("The parent has not ended yet."))
-    allow_failure = models.BooleanField(
-        default=False, help_text=_("Run the job even if the parent fails or is cancelled.")
-    )
-
-    class Meta:
-        db_table = "flexiq_job_dependencies"
-        verbose_name = _("job dependency")
-        verbose_name_plural = _("job dependencies")
-        default_permissions = ()
-        indexes = [models.Index(name="flexiq_deps_parent", fields=["parent_id", "is_open"])]
-        constraints = [
-            models.UniqueConstraint(name="flexiq_deps_edge", fields=["job_id", "parent_id"]),
-            models.CheckConstraint(
-                name="flexiq_deps_not_self", condition=~Q(job_id=F("parent_id"))
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.job_id} after {self.parent_id}"

@@ -1,24 +1,15 @@
-"""Read-only questions: one job, listings, counts, errors, dead letters."""
+"""Read-only questions: one job and its history, ready lanes, paused queues, the clock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Min, QuerySet
+from django.db.models import Count, Min
 
 from flexiq_django.core.records import JobRecord
-from flexiq_django.core.status import COUNT_KEYS, JobStatus, count_key
-from flexiq_django.models import (
-    ArchivedJob,
-    DeadLetter,
-    Job,
-    JobDependency,
-    JobError,
-    QueueState,
-)
+from flexiq_django.models import ArchivedJob, Job, JobError, QueueState, ReplayHistory
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 
@@ -51,62 +42,6 @@ def get_result(scope: Scope, job_id: UUID) -> str | None:
         if row is not None:
             return row[0]
     return None
-
-
-def list_jobs(
-    scope: Scope,
-    *,
-    status: JobStatus | None,
-    queue: str | None,
-    task_name: str | None,
-    limit: int,
-    offset: int,
-    everywhere: bool,
-) -> list[JobRecord]:
-    """Jobs that are not archived, newest first. ``everywhere`` looks into every namespace."""
-    jobs: QuerySet[Job] = Job.objects.using(scope.using)
-    if not everywhere:
-        jobs = jobs.filter(namespace=scope.namespace)
-    wanted = {"status": status and status.value, "queue": queue, "task_name": task_name}
-    jobs = jobs.filter(**{name: value for name, value in wanted.items() if value is not None})
-    rows = jobs.order_by("-id").values_list(*_FIELDS)[offset : offset + limit]
-    return [JobRecord._make(row) for row in rows]
-
-
-def list_archived(scope: Scope, *, limit: int, offset: int) -> list[JobRecord]:
-    """Archived jobs, the one that ended last first."""
-    rows = (
-        ArchivedJob.objects.using(scope.using)
-        .filter(namespace=scope.namespace)
-        .order_by("-completed_at", "-id")
-        .values_list(*_FIELDS)[offset : offset + limit]
-    )
-    return [JobRecord._make(row) for row in rows]
-
-
-def stats(scope: Scope) -> dict[str, int]:
-    """How many jobs of the namespace are in each state."""
-    counts = dict.fromkeys(COUNT_KEYS, 0)
-    for by_status in stats_by_queue(scope).values():
-        for key, count in by_status.items():
-            counts[key] += count
-    return counts
-
-
-def stats_by_queue(scope: Scope, queue: str | None = None) -> dict[str, dict[str, int]]:
-    """The counts of every queue that has a job, or of one."""
-    jobs = Job.objects.using(scope.using).filter(namespace=scope.namespace)
-    if queue is not None:
-        jobs = jobs.filter(queue=queue)
-    counts: dict[str, dict[str, int]] = {}
-    rows = jobs.order_by().values_list("queue", "status").annotate(number=Count("id"))
-    for name, status, number in rows:
-        by_status = counts.setdefault(name, dict.fromkeys(COUNT_KEYS, 0))
-        key = count_key(status)
-        # A paused job waits, for a person: the seven states fold into six counts.
-        key = "pending" if key == JobStatus.PAUSED.value else key
-        by_status[key] += number
-    return counts
 
 
 def oldest_ready(scope: Scope) -> datetime | None:
@@ -156,37 +91,22 @@ def job_errors(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
 
 
-def dead_letters(scope: Scope, *, limit: int, offset: int) -> list[dict[str, Any]]:
-    """Dead letters, the latest failure first."""
+def replays(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:
+    """The replays of a job, newest first."""
     rows = (
-        DeadLetter.objects.using(scope.using)
-        .filter(namespace=scope.namespace)
-        .order_by("-failed_at", "-id")
+        ReplayHistory.objects.using(scope.using)
+        .filter(namespace=scope.namespace, original_job_id=job_id)
+        .order_by("-replayed_at", "-id")
         .values(
             "id",
             "original_job_id",
-            "queue",
-            "task_name",
-            "error",
-            "retry_count",
-            "failed_at",
-            "metadata",
-            "dlq_retry_count",
-        )[offset : offset + limit]
+            "replay_job_id",
+            "replayed_at",
+            "original_error",
+            "replay_error",
+        )
     )
     return [dict(row) for row in rows]
-
-
-def related(scope: Scope, job_id: UUID, *, upwards: bool) -> list[UUID]:
-    """The jobs that a job depends on (``upwards``), or that depend on it."""
-    ours, theirs = ("job_id", "parent_id") if upwards else ("parent_id", "job_id")
-    rows: Iterable[UUID] = (
-        JobDependency.objects.using(scope.using)
-        .filter(namespace=scope.namespace, **{ours: job_id})
-        .order_by("id")
-        .values_list(theirs, flat=True)
-    )
-    return list(rows)
 
 
 def read_clock(scope: Scope) -> datetime:

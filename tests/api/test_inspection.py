@@ -7,18 +7,19 @@ from uuid import UUID
 
 import pytest
 
-from flexiq_django import JobStatus, Queue
-from flexiq_django.exceptions import InvalidOptionError, UnknownStatusError
+from flexiq_django import JobResult, Queue
+from flexiq_django.api.context import LogLevel
+from flexiq_django.exceptions import GraphTooLargeError, InvalidOptionError
 from flexiq_django.store import inspect
 from flexiq_django.store.scope import Scope
-from tests.api.conftest import open_first
 from tests.factories import (
     NOW,
     ArchivedJobFactory,
-    DeadLetterFactory,
     JobErrorFactory,
     JobFactory,
     PeriodicTaskFactory,
+    ReplayHistoryFactory,
+    TaskLogFactory,
     WorkerFactory,
     later,
 )
@@ -52,82 +53,6 @@ def test_what_cannot_be_an_id_finds_nothing(queue: Queue, job_id: Any) -> None:
     assert not queue.cancel_running_job(job_id)
 
 
-@pytest.mark.parametrize("status", JobStatus)
-def test_a_listing_of_one_status(queue: Queue, status: JobStatus) -> None:
-    for state in ({}, {"running": True}, {"waiting": True, "status": "paused"}):
-        JobFactory(**state)
-    for word in ("complete", "failed", "dead", "cancelled"):
-        JobFactory(ended=True, status=word)
-
-    assert [job.status for job in queue.list_jobs(status)] == [status.value]
-    assert [job.status for job in queue.list_jobs(status.value)] == [status.value]
-
-
-def test_completed_is_another_word_for_complete(queue: Queue) -> None:
-    job = JobFactory(ended=True)
-    JobFactory()
-
-    assert [found.id for found in queue.list_jobs(status="completed")] == [str(job.id)]
-
-
-@pytest.mark.parametrize("status", ["canceled", "PENDING", "", "queued", 5])
-def test_an_unknown_status_is_told_the_known_ones(queue: Queue, status: Any) -> None:
-    with pytest.raises(UnknownStatusError, match=r"^status is .*; allowed are pending, running"):
-        queue.list_jobs(status)
-
-
-def test_a_listing_pages_from_the_newest(queue: Queue) -> None:
-    ids = [str(JobFactory().id) for _ in range(60)][::-1]
-
-    assert [job.id for job in queue.list_jobs()] == ids[:50]
-    assert [job.id for job in queue.list_jobs(limit=5, offset=50)] == ids[50:55]
-    assert queue.list_jobs(limit=0) == queue.list_jobs(offset=99) == []
-
-
-@pytest.mark.parametrize("method", ["list_jobs", "list_archived", "dead_letters"])
-@pytest.mark.parametrize("page", [{"limit": -1}, {"offset": -1}, {"limit": 1.5}, {"limit": None}])
-def test_a_bad_page_is_refused(queue: Queue, method: str, page: dict[str, Any]) -> None:
-    with pytest.raises(InvalidOptionError, match=f"^{next(iter(page))} is"):
-        getattr(queue, method)(**page)
-
-
-def test_filters_of_a_listing(queue: Queue) -> None:
-    job = JobFactory(queue="mail", task_name="app.send")
-    JobFactory(queue="mail")
-    JobFactory(task_name="app.send")
-
-    found = queue.list_jobs(queue="mail", task_name="app.send", status="pending")
-
-    assert [each.id for each in found] == [str(job.id)]
-    assert queue.list_jobs(queue="Mail") == queue.list_jobs(task_name="unknown") == []
-
-
-def test_handles_of_a_listing_need_no_further_look(
-    queue: Queue, django_assert_num_queries: Any
-) -> None:
-    for _ in range(3):
-        JobFactory()
-
-    open_first(queue)
-    with django_assert_num_queries(1):
-        assert [job.status for job in queue.list_jobs()] == ["pending"] * 3
-
-
-def test_counts(queue: Queue) -> None:
-    assert queue.stats() == NONE
-    assert queue.stats_by_queue() == {}
-    JobFactory(queue="mail")
-    JobFactory(ended=True)
-
-    assert queue.stats() == {**NONE, "pending": 1, "completed": 1}
-    assert queue.stats_by_queue() == {
-        "mail": {**NONE, "pending": 1}, "default": {**NONE, "completed": 1}
-    }  # fmt: skip
-    assert queue.stats_by_queue("mail") == {**NONE, "pending": 1}
-    assert queue.stats_by_queue("unknown") == NONE
-    assert list(queue.stats()) == list(NONE)
-
-
 def test_errors_are_plain_values(queue: Queue) -> None:
     job = JobFactory()
     row = JobErrorFactory(job_id=job.id, attempt=0, failed_at=later(1.5))
@@ -141,33 +66,6 @@ def test_errors_are_plain_values(queue: Queue) -> None:
     handle = queue.get_job(str(job.id))
     assert handle is not None
     assert handle.errors == [found]
-
-
-def test_dead_letters_are_plain_values(queue: Queue) -> None:
-    row = DeadLetterFactory(metadata="m", dlq_retry_count=2)
-
-    assert queue.dead_letters() == [
-        {
-            "id": str(row.id), "original_job_id": str(row.original_job_id), "queue": "default",
-            "task_name": "app.tasks.work", "error": "ValueError: bad", "retry_count": 3,
-            "failed_at": NOW_MS, "metadata": "m", "dlq_retry_count": 2,
-        }
-    ]  # fmt: skip
-
-
-def test_ten_dead_letters_unless_told_otherwise(queue: Queue) -> None:
-    for _ in range(12):
-        DeadLetterFactory()
-
-    assert len(queue.dead_letters()) == 10
-    assert len(queue.dead_letters(limit=50, offset=5)) == 7
-
-
-def test_archived_jobs(queue: Queue) -> None:
-    first, last = ArchivedJobFactory(completed_at=NOW), ArchivedJobFactory(completed_at=later(1))
-
-    assert [job.id for job in queue.list_archived()] == [str(last.id), str(first.id)]
-    assert [job.id for job in queue.list_archived(limit=1, offset=1)] == [str(first.id)]
 
 
 def test_workers_are_plain_values(queue: Queue) -> None:
@@ -201,20 +99,118 @@ def test_schedules_are_plain_values(queue: Queue) -> None:
     }  # fmt: skip
 
 
-def test_how_long_the_oldest_ready_job_has_waited(queue: Queue) -> None:
-    assert queue.oldest_ready_seconds() is None
-    now = inspect.read_clock(Scope())
-    JobFactory(scheduled_at=now - timedelta(seconds=100))
-    JobFactory(scheduled_at=now)
-
-    waited = queue.oldest_ready_seconds()
-
-    assert waited is not None
-    assert 100 <= waited < 160
-
-
 def test_ids_are_texts(queue: Queue) -> None:
     (job,) = queue.list_jobs() or [queue.enqueue("app.work")]
 
     assert isinstance(job.id, str)
     assert str(UUID(job.id)) == job.id
+
+
+# --- what is connected, what was run again, what was logged ---------------------------------------
+
+
+def test_the_graph_of_a_job(queue: Queue) -> None:
+    parent = queue.enqueue("app.first")
+    middle = queue.enqueue("app.second", depends_on=parent)
+    child = queue.enqueue("app.third", depends_on=[parent, middle])
+    queue.enqueue("app.alone")
+
+    found = queue.job_dag(middle.id)
+
+    assert found["nodes"][0] == middle.to_dict()
+    assert {node["id"] for node in found["nodes"]} == {parent.id, middle.id, child.id}
+    assert all(node == JobResult(queue, UUID(node["id"])).to_dict() for node in found["nodes"])
+    assert sorted(found["edges"], key=lambda edge: (edge["from"], edge["to"])) == [
+        {"from": parent.id, "to": middle.id},
+        {"from": parent.id, "to": child.id},
+        {"from": middle.id, "to": child.id},
+    ]
+
+
+@pytest.mark.parametrize("job_id", ["nonsense", "01900000-0000-7000-8000-000000000000", None])
+def test_of_an_unknown_job_nothing_is_known(queue: Queue, job_id: Any) -> None:
+    assert queue.job_dag(job_id) == {"nodes": [], "edges": []}
+    assert queue.replay_history(job_id) == []
+    assert queue.task_logs(job_id) == []
+
+
+def test_a_graph_larger_than_allowed_is_refused(queue: Queue) -> None:
+    parent = queue.enqueue("app.first")
+    for _ in range(3):
+        queue.enqueue("app.second", depends_on=parent)
+
+    assert len(queue.job_dag(parent.id, max_jobs=4)["nodes"]) == 4
+    with pytest.raises(GraphTooLargeError, match="connected to more than 3 jobs"):
+        queue.job_dag(parent.id, max_jobs=3)
+    with pytest.raises(InvalidOptionError, match=r"^max_jobs is 0; allowed is"):
+        queue.job_dag(parent.id, max_jobs=0)
+
+
+def test_replays_are_plain_values(queue: Queue) -> None:
+    job = JobFactory()
+    first = ReplayHistoryFactory(original_job_id=job.id, original_error="ValueError: bad")
+    second = ReplayHistoryFactory(original_job_id=job.id, replayed_at=later(2), replay_error="x")
+
+    found = queue.replay_history(str(job.id))
+
+    assert [row["id"] for row in found] == [str(second.id), str(first.id)]
+    assert found[1] == {
+        "id": str(first.id), "original_job_id": str(job.id),
+        "replay_job_id": str(first.replay_job_id), "replayed_at": NOW_MS,
+        "original_error": "ValueError: bad", "replay_error": None,
+    }  # fmt: skip
+    assert found[0]["replay_error"] == "x"
+    assert queue.replay_history(str(first.replay_job_id)) == []
+
+
+def test_log_lines_of_a_job_are_plain_values(queue: Queue) -> None:
+    job = JobFactory()
+    second = TaskLogFactory(job_id=job.id, logged_at=later(1), level="result", extra='{"a": 1}')
+    first = TaskLogFactory(job_id=job.id, message="begun")
+    TaskLogFactory(job_id=job.id, namespace="other")
+    TaskLogFactory()
+
+    found = queue.task_logs(str(job.id))
+
+    assert [row["id"] for row in found] == [str(first.id), str(second.id)]
+    assert found[0] == {
+        "id": str(first.id), "job_id": str(job.id), "task_name": "app.tasks.work", "level": "info",
+        "message": "begun", "extra": None, "logged_at": NOW_MS,
+    }  # fmt: skip
+    assert found[1]["extra"] == '{"a": 1}'
+
+
+def test_lines_of_the_last_hour(queue: Queue) -> None:
+    now = inspect.read_clock(Scope())
+
+    def line(ago: float, **fields: Any) -> str:
+        return str(TaskLogFactory(logged_at=now - timedelta(seconds=ago), **fields).id)
+
+    old, middle = line(4_000), line(20, level="error", task_name="b")
+    new = line(10)
+    line(5, namespace="other")
+
+    def found(*args: Any, **options: Any) -> list[str]:
+        return [row["id"] for row in queue.query_logs(*args, **options)]
+
+    assert found() == [new, middle]
+    assert found(since=5_000) == [new, middle, old]
+    assert found("b") == found(level="error") == found(level=LogLevel.ERROR) == [middle]
+    assert found("b", "info") == found("unknown") == []
+    assert found(limit=1) == [new]
+    assert found(limit=0) == []
+
+
+def test_a_hundred_lines_unless_told_otherwise(queue: Queue) -> None:
+    now = inspect.read_clock(Scope())
+    for _ in range(101):
+        TaskLogFactory(logged_at=now)
+
+    assert len(queue.query_logs()) == 100
+
+
+def test_an_unknown_level_is_told_the_known_ones(queue: Queue) -> None:
+    with pytest.raises(InvalidOptionError, match=r"^level is 'loud'; allowed are debug, info"):
+        queue.query_logs(level="loud")
+    with pytest.raises(InvalidOptionError, match=r"^limit is"):
+        queue.query_logs(limit=-1)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flexiq_django import Queue, Retention
-from flexiq_django.api import queue as queues
+from flexiq_django.api import registry as queues
 from flexiq_django.api.retention import sweep
 from flexiq_django.api.windows import windows_of
 from flexiq_django.core.retention import RECOMMENDED, TABLES, policy_of

@@ -13,11 +13,11 @@ from tests.factories import DeadLetterFactory, JobFactory, PeriodicTaskFactory
 
 pytestmark = pytest.mark.django_db
 
-#: These declare, or answer without the database.
+#: These declare, answer without the database, or are iterated over (see test_stream).
 PLAIN = {
     Queue: {"task", "periodic"},
     Task: {"check_call"},
-    JobResult: set(),
+    JobResult: {"stream", "astream"},
 }
 
 
@@ -70,7 +70,14 @@ def test_reading_twins_answer_alike(queue: Queue) -> None:
         ("stats", ()),
         ("stats_by_queue", ()),
         ("stats_by_queue", ("default",)),
+        ("stats_all_queues", ()),
+        ("metrics", ()),
+        ("metrics_timeseries", ()),
         ("job_errors", (job,)),
+        ("job_dag", (job,)),
+        ("replay_history", (job,)),
+        ("task_logs", (job,)),
+        ("query_logs", ()),
         ("dead_letters", ()),
         ("workers", ()),
         ("list_periodic", ()),
@@ -84,6 +91,12 @@ def test_reading_twins_answer_alike(queue: Queue) -> None:
     for name, args in calls:
         assert async_to_sync(getattr(queue, f"a{name}"))(*args) == getattr(queue, name)(*args)
     assert {name for name, _ in calls} <= set(methods(Queue))
+
+
+def test_a_stream_and_its_twin_have_one_signature() -> None:
+    assert inspect.signature(JobResult.stream).parameters == (
+        inspect.signature(JobResult.astream).parameters
+    )
 
 
 def test_writing_twins_do_what_they_say(queue: Queue) -> None:

@@ -5,7 +5,7 @@ from django.db import connections
 
 from flexiq_django.models import Job, PeriodicTask, QueueState, Setting
 from flexiq_django.models.fields import NameField
-from flexiq_django.store import inspect
+from flexiq_django.store import figures
 from tests.factories import NOW, JobFactory, PeriodicTaskFactory, QueueStateFactory, at
 from tests.store.acting import claim, enqueue_one
 
@@ -39,7 +39,7 @@ def test_lookalikes_are_two_names(one: str, other: str) -> None:
     assert QueueState.objects.get(name=other).name == other
     assert PeriodicTask.objects.get(name=one).name == one
     assert Setting.objects.get(key=other).value == "2"
-    assert set(inspect.stats_by_queue(at())) == {one, other}
+    assert set(figures.stats_by_queue(at())) == {one, other}
 
 
 @pytest.mark.parametrize(("one", "other"), LOOKALIKES)

@@ -46,6 +46,8 @@ def test_the_hot_indexes_are_sparse() -> None:
         "flexiq_jobs_promote",
         "flexiq_jobs_lease",
         "flexiq_jobs_ended",
+        "flexiq_jobs_idle",
+        "flexiq_jobs_bad_end",
         "flexiq_jobs_expires",
         "flexiq_jobs_purge",
         "flexiq_jobs_active_key",

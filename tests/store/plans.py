@@ -5,7 +5,7 @@ The statements are recorded while a verb runs, so a test cannot drift from the c
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ BIG = (
     "flexiq_task_logs",
     "flexiq_task_metrics",
     "flexiq_replay_history",
+    "flexiq_job_dependencies",
 )
 
 #: Counters of MariaDB that begin alike but count something else.
@@ -85,11 +86,14 @@ def explain(statement: Statement, *, generic: bool = False) -> Plan:
 
 
 def analyze() -> None:
-    """Let the planner know what is in the tables."""
+    """Let the planner know what is in the tables, and PostgreSQL that nothing in them is dead."""
     connection = connections[DEFAULT_DB_ALIAS]
+    word = {"mysql": "ANALYZE TABLE", "postgresql": "VACUUM ANALYZE"}.get(
+        connection.vendor, "ANALYZE"
+    )
     with connection.cursor() as cursor:
         for table in BIG:
-            cursor.execute(f"ANALYZE {'TABLE ' if connection.vendor == 'mysql' else ''}{table}")
+            cursor.execute(f"{word} {table}")
 
 
 def _rows_read(connection: Any) -> int:
@@ -146,3 +150,41 @@ def _explain_prepared(cursor: Any, statement: Statement) -> None:
     finally:
         cursor.connection.cursor().execute("DEALLOCATE flexiq_plan")
         cursor.connection.cursor().execute("RESET plan_cache_mode")
+
+
+# --- cases ----------------------------------------------------------------------------------------
+
+#: What the index of the primary key is called.
+KEYS = {"sqlite": "sqlite_autoindex_flexiq_jobs_1", "postgresql": "flexiq_jobs_pkey"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A verb, the indexes it has to use, and what it may cost."""
+
+    verb: Callable[[], None]
+    indexes: tuple[str, ...]
+    #: Sorts that are in the nature of the question, by database, in one statement.
+    sorts: Mapping[str, int] = field(default_factory=dict)
+    #: The most rows that MariaDB may read.
+    most: int
+    #: The rows come in the order of the table's key, from its end, until the page is full.
+    by_key: bool = False
+
+
+def assert_reads_by_index(vendor: str, case: Case) -> None:
+    """The statements of the verb read what they are after by index, and little else."""
+    statements = record(case.verb)
+    assert statements
+    if vendor == "mysql":
+        read = sum(statement.rows_read for statement in statements)
+        assert read <= case.most, "\n".join(f"{each.rows_read}: {each.sql}" for each in statements)
+        return
+    found = [explain(statement) for statement in statements]
+    for plan in found:
+        assert case.by_key or not plan.scans, plan.text
+        assert plan.sorts <= case.sorts.get(vendor, 0), plan.text
+    used = {index for plan in found for index in plan.indexes}
+    assert used.issuperset(case.indexes)
+    if case.by_key:
+        assert used == {KEYS[vendor]}

@@ -6,8 +6,7 @@ and some of each in another namespace.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
@@ -29,7 +28,6 @@ from flexiq_django.store import (
     archive,
     claim,
     dead_letters,
-    inspect,
     journal,
     lease,
     operate,
@@ -46,6 +44,7 @@ from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from tests.store import plans
 from tests.store.acting import settlement
+from tests.store.plans import Case, assert_reads_by_index
 
 TRAPS = 2_000
 WANTED = 30
@@ -53,8 +52,6 @@ SCOPE = Scope()
 LANES = ["mail", "other", "third"]
 #: An age, in milliseconds, that only a few rows have.
 LONG_AGO_MS = 1_000 * 3_600_000
-#: What the index of the primary key is called.
-KEYS = {"sqlite": "sqlite_autoindex_flexiq_jobs_1", "postgresql": "flexiq_jobs_pkey"}
 
 pytestmark = pytest.mark.django_db
 
@@ -174,12 +171,8 @@ def _store(
     database = open_database(SCOPE)
     columns = {"id": "id", **dict.fromkeys(own[0] if own else (), "text")}
     values = {name: f"b.{name}" for name in columns}
-    own_ids = ("original_job_id", "replay_job_id")
+    own_ids = ("original_job_id", "replay_job_id", "job_id")
     values.update((name, "b.id" if name in own_ids else f"%({name})s") for name in fields)
-    values.update(
-        (name, "b.id" if name in ("original_job_id", "job_id") else f"%({name})s")
-        for name in fields
-    )
     if model is TaskMetric:  # the database numbers them
         del values["id"]
     keys = [{"id": database.id_text(key)} for key in new_ids(count)]
@@ -236,14 +229,6 @@ def look_up_key() -> None:
 def cancel_expired() -> None:
     """Pending jobs that are too late to start."""
     assert len(promote.cancel_expired(SCOPE, limit=10)) == 10
-
-
-def list_newest() -> None:
-    """A page of jobs."""
-    found = inspect.list_jobs(
-        SCOPE, status=None, queue=None, task_name=None, limit=20, offset=0, everywhere=False
-    )
-    assert len(found) == 20
 
 
 def sweep_outlived() -> None:
@@ -311,20 +296,6 @@ def _claim(lanes: list[str]) -> list[Any]:
     return claim.claim(SCOPE, lanes=lanes, limit=10, worker_id="plan", lease_ms=60_000).jobs
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A verb, the indexes it has to use, and what it may cost."""
-
-    verb: Callable[[], None]
-    indexes: tuple[str, ...]
-    #: Sorts that are in the nature of the question, by database.
-    sorts: Mapping[str, int] = field(default_factory=dict)
-    #: The most rows that MariaDB may read.
-    most: int
-    #: The rows come in the order of the table's key, from its end, until the page is full.
-    by_key: bool = False
-
-
 CASES = [
     Case(verb=take_one_lane, indexes=("flexiq_jobs_claim",), most=60),
     Case(
@@ -341,7 +312,6 @@ CASES = [
     Case(verb=look_up_key, indexes=("flexiq_jobs_active_key",), most=10),
     Case(verb=cancel_expired, indexes=("flexiq_jobs_expires",), most=200),
     Case(verb=look_after_claimed, indexes=("flexiq_jobs_claim",), most=500),
-    Case(verb=list_newest, indexes=(), by_key=True, most=60),
     Case(
         verb=sweep_outlived,
         indexes=("flexiq_jobs_purge", "flexiq_archived_purge", "flexiq_dead_purge"),
@@ -377,20 +347,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.verb.__name__)
 def test_reads_by_its_index(vendor: str, case: Case) -> None:
-    statements = plans.record(case.verb)
-    assert statements
-    if vendor == "mysql":
-        read = sum(statement.rows_read for statement in statements)
-        assert read <= case.most, "\n".join(f"{each.rows_read}: {each.sql}" for each in statements)
-        return
-    found = [plans.explain(statement) for statement in statements]
-    for plan in found:
-        assert case.by_key or not plan.scans, plan.text
-        assert plan.sorts <= case.sorts.get(vendor, 0), plan.text
-    used = {index for plan in found for index in plan.indexes}
-    assert used.issuperset(case.indexes)
-    if case.by_key:
-        assert used == {KEYS[vendor]}
+    assert_reads_by_index(vendor, case)
 
 
 @pytest.mark.parametrize("verb", [take_one_lane, take_many_lanes], ids=lambda verb: verb.__name__)

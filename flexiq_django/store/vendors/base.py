@@ -54,6 +54,10 @@ class Database(Link):
     def plus_ms(self, moment: str, ms: str) -> str:
         """SQL for ``moment`` plus ``ms`` milliseconds, or NULL where ``ms`` is NULL."""
 
+    @abstractmethod
+    def spans_between(self, start: str, moment: str, ms: str) -> str:
+        """SQL for how many whole spans of ``ms`` milliseconds lie between two moments."""
+
     def read(self, value: Any) -> datetime | None:
         """An aware datetime from a column."""
         return read_moment(value, self.connection)

@@ -47,6 +47,9 @@ class MySQL(NamedLocks, Database):
     def plus_ms(self, moment: str, ms: str) -> str:
         return f"({moment} + INTERVAL ({ms}) * 1000 MICROSECOND)"
 
+    def spans_between(self, start: str, moment: str, ms: str) -> str:
+        return f"TIMESTAMPDIFF(MICROSECOND, {start}, {moment}) DIV ({ms} * 1000)"
+
     def concat(self, *parts: str) -> str:
         return f"CONCAT({', '.join(parts)})"
 

@@ -51,6 +51,9 @@ class PostgreSQL(ReturningMixin, Database):
     def plus_ms(self, moment: str, ms: str) -> str:
         return f"({moment} + ({ms}) * interval '1 millisecond')"
 
+    def spans_between(self, start: str, moment: str, ms: str) -> str:
+        return f"floor(extract(epoch FROM {moment} - {start}::timestamptz) * 1000 / {ms})::bigint"
+
     def rows_from_json(self, parameter: str, columns: Mapping[str, str]) -> str:
         spec = ", ".join(f"{name} {self.types[kind]}" for name, kind in columns.items())
         return f"json_to_recordset(%({parameter})s::json) AS b({spec})"

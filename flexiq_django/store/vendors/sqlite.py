@@ -67,6 +67,11 @@ class SQLite(ReturningMixin, Database):
             " ELSE '+0 days' END)"
         )
 
+    def spans_between(self, start: str, moment: str, ms: str) -> str:
+        # In whole microseconds: as days or seconds with a fraction they would be rounded.
+        seconds = f"(strftime('%%s', {moment}) - strftime('%%s', {start}))"
+        return f"({seconds} * 1000000 + substr({moment}, 21) - substr({start}, 21)) / ({ms} * 1000)"
+
     def rows_from_json(self, parameter: str, columns: Mapping[str, str]) -> str:
         fields = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
         return f"(SELECT {fields} FROM json_each(%({parameter})s)) AS b"  # noqa: S608
