@@ -206,8 +206,8 @@ def render(
     if is_busy:
         lines += [
             "",
-            "Other programs were busy on the machine meanwhile, which is why the rounds differ by as"
-            " much as they do.",
+            "Other programs were busy on the machine meanwhile, which is why the rounds differ by"
+            " as much as they do.",
         ]
     lines += [
         "",
