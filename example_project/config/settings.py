@@ -41,10 +41,23 @@ DATABASES = {"default": complete_database(env.db_url_config(DATABASE_URL))}
 # --- jobs ----------------------------------------------------------------------------------------
 
 # Only what the environment names; everything else keeps the default of flexiq_django.
+DAY = 86_400
+
 FLEXIQ: dict[str, Any] = {
-    key: env.float(f"FLEXIQ_{key}")
-    for key in ("LOCK_GRACE_SECONDS", "STOP_TIMEOUT_SECONDS", "POLL_SECONDS")
-    if f"FLEXIQ_{key}" in env.ENVIRON
+    # Imports can be looked up for a month; a nightly schedule of ours archives them after a week.
+    "RETENTION": {
+        "archived_jobs": 30 * DAY,
+        "dead_letter": 90 * DAY,
+        "task_logs": 30 * DAY,
+        "task_metrics": 30 * DAY,
+        "job_errors": 30 * DAY,
+    },
+    "ARCHIVE_AFTER": None,
+    **{
+        key: env.float(f"FLEXIQ_{key}")
+        for key in ("LOCK_GRACE_SECONDS", "STOP_TIMEOUT_SECONDS", "POLL_SECONDS")
+        if f"FLEXIQ_{key}" in env.ENVIRON
+    },
 }
 
 #: How many rows of a file one job imports.

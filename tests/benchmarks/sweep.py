@@ -240,8 +240,8 @@ def _parser() -> argparse.ArgumentParser:
         "--database-url", required=True, help="a PostgreSQL server where databases may be made"
     )
     parser.add_argument("--rows", type=int, default=1_000_000, help="expired rows")
-    parser.add_argument("--jobs", type=int, default=60_000, help="jobs to drain")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=200_000, help="jobs to drain")
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--smoke", action="store_true", help="only see that everything runs")
     parser.add_argument("--output", type=Path, help="write the page to this file")
     return parser
