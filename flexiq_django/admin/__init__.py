@@ -1,4 +1,4 @@
-"""Show: pages in Django's admin. They read; whatever changes a job is one call of a ``Queue``
+"""Show: pages in Django's admin. They read; whatever changes something is one call of a ``Queue``
 method.
 
 Imported by the admin's own discovery. The classes are plain ``ModelAdmin`` classes: a project may
@@ -12,13 +12,16 @@ from django.apps import apps
 if apps.is_installed("django.contrib.admin"):
     from django.contrib import admin
 
-    from flexiq_django.admin import dead_letters, fleet, pages
+    from flexiq_django.admin import dead_letters, fleet, pages, records
     from flexiq_django.models import (
         ArchivedJob,
         DeadLetter,
         Job,
         PeriodicTask,
         QueueState,
+        ReplayHistory,
+        Setting,
+        TaskMetric,
         Worker,
     )
 
@@ -28,3 +31,6 @@ if apps.is_installed("django.contrib.admin"):
     admin.site.register(Worker, fleet.WorkerAdmin)
     admin.site.register(PeriodicTask, fleet.ScheduleAdmin)
     admin.site.register(QueueState, fleet.QueueAdmin)
+    admin.site.register(Setting, records.SettingAdmin)
+    admin.site.register(ReplayHistory, records.ReplayAdmin)
+    admin.site.register(TaskMetric, records.MetricAdmin)

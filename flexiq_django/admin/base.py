@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.admin import paging, texts
 from flexiq_django.admin.details import Section
+from flexiq_django.admin.doing import DoingAdmin
 from flexiq_django.api.default import queue
 from flexiq_django.store.scope import Scope
 
@@ -30,8 +31,11 @@ def current_scope() -> Scope:
     return queue.place
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A list that pages by key, and a page of one row. Nothing can be added, changed or deleted."""
+class ReadOnlyAdmin(DoingAdmin):
+    """A list that pages by key, and a page of one row. No form adds, changes or deletes a row.
+
+    What changes something is one of its ``verbs``.
+    """
 
     #: Columns that lists do not read.
     wide_columns: ClassVar[tuple[str, ...]] = ()

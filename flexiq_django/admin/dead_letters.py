@@ -16,10 +16,13 @@ from flexiq_django.admin.base import column, current_scope
 from flexiq_django.admin.calls import CallAdmin, by_key
 from flexiq_django.admin.details import Section
 from flexiq_django.admin.filters import NamespaceFilter, QueueFilter, TaskFilter
+from flexiq_django.admin.letter_verbs import DELETE, PURGE, REPLAY, RETRY
 
 
 class DeadLetterAdmin(CallAdmin):
     """Jobs that used up their attempts."""
+
+    verbs = (RETRY, REPLAY, DELETE, PURGE)
 
     wide_columns = ("payload", "error", "metadata", "notes")
     list_filter = (QueueFilter, TaskFilter, NamespaceFilter)

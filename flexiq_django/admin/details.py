@@ -130,6 +130,11 @@ def job_link(key: UUID, job: Job | ArchivedJob | None) -> Any:
     return str(key) if job is None else _link(str(job._meta.model_name), key)
 
 
+def link_to_job(key: UUID) -> Any:
+    """A link to the page of a job, whether it still exists or not: no query for each row."""
+    return _link("job", key)
+
+
 def _link(model_name: str, key: UUID) -> Any:
     try:
         address = reverse(f"admin:flexiq_django_{model_name}_change", args=[key])

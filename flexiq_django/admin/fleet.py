@@ -13,6 +13,15 @@ from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.admin import texts
 from flexiq_django.admin.base import ReadOnlyAdmin, column, current_scope
+from flexiq_django.admin.queue_verbs import (
+    LIMIT,
+    LIMIT_NAMED,
+    PAUSE,
+    PAUSE_NAMED,
+    PURGE,
+    PURGE_NAMED,
+    RESUME,
+)
 from flexiq_django.store import inspect
 
 
@@ -95,7 +104,9 @@ class ScheduleAdmin(ReadOnlyAdmin):
 
 
 class QueueAdmin(ReadOnlyAdmin):
-    """Queues that are paused or limited; a queue that is neither needs no row."""
+    """Queues that are paused or limited; a queue that never was has no row."""
+
+    verbs = (PAUSE, RESUME, LIMIT, PURGE, PAUSE_NAMED, LIMIT_NAMED, PURGE_NAMED)
 
     list_display = ("name_", "namespace_", "paused", "rate_limit", "max_concurrent")
     fieldsets = [

@@ -25,6 +25,7 @@ from flexiq_django.admin.filters import (
     TaskFilter,
     known_namespaces,
 )
+from flexiq_django.admin.job_verbs import CANCEL, REPLAY, REPLAY_ARCHIVED, REQUEUE, STOP
 from flexiq_django.api.options import parse_id
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models.job import STATUS_CHOICES
@@ -125,6 +126,8 @@ class BaseJobAdmin(CallAdmin):
 class JobAdmin(BaseJobAdmin):
     """Jobs that are not archived yet."""
 
+    verbs = (CANCEL, STOP, REQUEUE, REPLAY)
+
     list_filter = (StatusFilter, QueueFilter, TaskFilter, NamespaceFilter)
     search_help_text = _(
         "The exact id of a job, or the exact unique key of one that has not ended."
@@ -200,6 +203,8 @@ class JobAdmin(BaseJobAdmin):
 
 class ArchivedJobAdmin(BaseJobAdmin):
     """Jobs that were moved out of the way after their end."""
+
+    verbs = (REPLAY_ARCHIVED,)
 
     list_filter = (EndedStatusFilter, QueueFilter, TaskFilter, NamespaceFilter)
     search_help_text = _("The exact id of a job.")

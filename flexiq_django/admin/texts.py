@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from django.contrib.admin.utils import quote
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
 from django.utils.html import format_html
@@ -24,6 +25,8 @@ from flexiq_django.exceptions import FlexiQError
 LONGEST_SHOWN = 20_000
 #: Longer values are shown as stored: laying them out would take seconds.
 LONGEST_LAID_OUT = 100_000
+#: How much of a text a list shows.
+_LINE = 100
 #: How much of a stored error a list reads.
 ERROR_HEAD = 1_000
 
@@ -43,6 +46,11 @@ def short_key(value: object) -> SafeString:
     """The end of an id, where neighbours differ; the whole shows when the pointer rests on it."""
     text = str(value)
     return format_html('<span class="nowrap" title="{}">…{}</span>', text, text[-12:])
+
+
+def quoted(key: object) -> str:
+    """A key as the addresses of the admin spell it."""
+    return str(quote(str(key)))
 
 
 def unbroken(value: object) -> SafeString:
@@ -92,6 +100,12 @@ def block(text: str) -> SafeString:
         rest,
     ) % {"count": rest}
     return format_html('<pre class="flexiq-block">{}</pre><p class="help">{}</p>', shown, note)
+
+
+def line(text: str) -> str:
+    """The beginning of a text, in one line."""
+    shown = printable(text[:_LINE])
+    return " ".join(shown.split()) + ("…" if len(text) > _LINE else "")
 
 
 def arguments(stored: str) -> SafeString:

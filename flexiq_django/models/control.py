@@ -38,6 +38,12 @@ class QueueState(BaseGate):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         default_permissions = ("view",)
+        permissions = [
+            ("pause_queue", _("Can pause queues")),
+            ("resume_queue", _("Can resume queues")),
+            ("limit_queue", _("Can limit queues")),
+            ("purge_queue", _("Can cancel all pending jobs of queues")),
+        ]
         constraints = [
             models.UniqueConstraint(name="flexiq_queue_state_name", fields=["namespace", "name"])
         ]
@@ -77,7 +83,7 @@ class Setting(models.Model):
         db_table = "flexiq_settings"
         verbose_name = _("setting")
         verbose_name_plural = _("settings")
-        default_permissions = ("view",)
+        default_permissions = ("view", "add", "change", "delete")
 
     def __str__(self) -> str:
         return str(self.key)

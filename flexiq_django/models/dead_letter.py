@@ -49,6 +49,12 @@ class DeadLetter(models.Model):
         verbose_name = _("dead letter")
         verbose_name_plural = _("dead letters")
         default_permissions = ("view",)
+        permissions = [
+            ("retry_deadletter", _("Can retry dead letters")),
+            ("replay_deadletter", _("Can replay the jobs of dead letters")),
+            ("delete_deadletter", _("Can delete dead letters")),
+            ("purge_deadletter", _("Can purge old dead letters with their jobs")),
+        ]
         indexes = [
             models.Index(name="flexiq_dead_failed", fields=["namespace", "failed_at", "id"]),
             models.Index(name="flexiq_dead_job", fields=["original_job_id"]),

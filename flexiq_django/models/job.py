@@ -165,6 +165,10 @@ class Job(BaseJob):
         permissions = [
             ("view_payload", _("Can view arguments and results of jobs")),
             ("operate_queue", _("Can operate queues and jobs")),
+            ("cancel_job", _("Can cancel pending jobs")),
+            ("stop_job", _("Can ask running jobs to stop")),
+            ("requeue_job", _("Can take running jobs from their workers")),
+            ("replay_job", _("Can replay jobs")),
         ]
         indexes = [
             SparseIndex(
@@ -255,6 +259,7 @@ class ArchivedJob(BaseJob):
         verbose_name = _("archived job")
         verbose_name_plural = _("archived jobs")
         default_permissions = ("view",)
+        permissions = [("replay_archivedjob", _("Can replay archived jobs"))]
         indexes = [
             models.Index(name="flexiq_archived_ended", fields=["namespace", "completed_at", "id"]),
             # With the NULLs: jobs without a lifetime of their own are those that a window bounds.

@@ -182,6 +182,11 @@ def make_schedule(**given: Any) -> PeriodicTask:
     )
 
 
+def open_queue(name: str = "mail", **given: Any) -> QueueState:
+    """A queue that is neither paused nor limited, but was."""
+    return QueueState.objects.create(namespace="default", name=name, **given)
+
+
 def pause_queue(name: str = "mail", **given: Any) -> QueueState:
     """A paused queue."""
     return QueueState.objects.create(namespace="default", name=name, paused_at=NOW, **given)

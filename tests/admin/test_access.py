@@ -140,7 +140,8 @@ def test_the_permissions_are_there(db: None) -> None:
             content_type__app_label="flexiq_django", content_type__model="job"
         ).values_list("codename", flat=True)
     )
-    assert codenames == {"view_job", "view_payload", "operate_queue"}
+    doing = {"cancel_job", "stop_job", "requeue_job", "replay_job"}
+    assert codenames == {"view_job", "view_payload", "operate_queue"} | doing
 
 
 def test_a_project_can_put_its_own_page_in_the_place_of_ours() -> None:

@@ -425,3 +425,9 @@ def couple(seconds: float) -> None:
 def always_fails() -> None:
     """Fail, as everything that needs a broken service does."""
     raise ConnectionError("the service is down")
+
+
+@queue.task(max_retries=0)
+def refuse(text: str) -> None:
+    """Fail for good, with this text."""
+    raise Permanent(text)
