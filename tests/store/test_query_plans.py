@@ -19,6 +19,7 @@ from flexiq_django.models import (
     ArchivedJob,
     DeadLetter,
     Job,
+    JobDependency,
     JobError,
     ReplayHistory,
     TaskLog,
@@ -39,7 +40,7 @@ from flexiq_django.store import (
 )
 from flexiq_django.store.dead_letters import Wanted
 from flexiq_django.store.enqueue import active_key
-from flexiq_django.store.ids import new_ids
+from flexiq_django.store.ids import new_id, new_ids
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from tests.store import plans
@@ -65,7 +66,7 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             plans.analyze()
             yield
         finally:
-            for model in (Job, ArchivedJob, DeadLetter, ReplayHistory, *_HISTORY):
+            for model in (Job, ArchivedJob, DeadLetter, ReplayHistory, JobDependency, *_HISTORY):
                 model.objects.all().delete()
 
 
@@ -114,6 +115,10 @@ def _store_crowd() -> None:
             _store(ArchivedJob, 50 // share, row | done | {"archived_at": now})
         _store(DeadLetter, WANTED // share, {**_letter(namespace, now), "failed_at": ended_at})
         _store(ReplayHistory, 8 * TRAPS // share, _replay(namespace, now))
+        JobDependency.objects.bulk_create(
+            JobDependency(namespace=namespace, job_id=key, parent_id=new_id(), is_open=False)
+            for key in new_ids(4 * TRAPS // share)
+        )
         for model, fields in _HISTORY.items():
             at = {name: now - hour if value is None else value for name, value in fields.items()}
             _store(model, 4 * TRAPS // share, {"namespace": namespace, "job_id": None, **at})
