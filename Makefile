@@ -12,7 +12,7 @@ extra = $(VENV)/.installed-$(1)
 drivers = $(if $(FLEXIQ_TEST_POSTGRES_URL),$(call extra,postgres)) $(if $(FLEXIQ_TEST_MARIADB_URL),$(call extra,mysql))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all architecture lint format types imports migrations-check docs bench bench-million clean
+.PHONY: help setup demo test test-slow test-all architecture lint format types imports migrations-check docs bench bench-million bench-sweep clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ bench: $(call extra,bench) ## measure, side by side with other queues
 
 bench-million: $(call extra,bench) ## measure how long reading takes among a million jobs
 	@$(python) -m tests.benchmarks.million $(BENCH_ARGS)
+
+bench-sweep: $(call extra,bench) ## measure what the first sweep of a million rows costs a busy worker
+	@$(python) -m tests.benchmarks.sweep $(BENCH_ARGS)
 
 clean: ## remove what these words made
 	rm -rf .venv* .docs-site .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
