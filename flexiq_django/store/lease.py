@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from flexiq_django.core.records import ClaimedJob
 from flexiq_django.store.meter import refund
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
-from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database
 from flexiq_django.store.vendors.batches import json_batches
 
 _FENCE = "j.token = b.token AND j.status = 'running'"
@@ -79,6 +79,21 @@ def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
     return released
 
 
+def unknown(scope: Scope, worker_id: str, known: Collection[tuple[UUID, int]]) -> list[ClaimedJob]:
+    """Running jobs of a worker that are not among the (id, token) it knows of.
+
+    The database went away between the commit of a claim and the answer. Nobody runs them.
+    """
+    database = open_database(scope)
+    rows = database.fetch(
+        f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS} WHERE lease_at IS NOT NULL"  # noqa: S608
+        " AND namespace = %(namespace)s AND worker_id = %(worker_id)s",
+        {"worker_id": worker_id},
+    )
+    jobs = [_as_claimed(database, row) for row in rows]
+    return [job for job in jobs if (job.id, job.token) not in known]
+
+
 def any_expired(database: Database) -> bool:
     """Whether the lease of any running job is over."""
     return bool(
@@ -91,12 +106,12 @@ def any_expired(database: Database) -> bool:
 
 def expired(database: Database, limit: int) -> list[ClaimedJob]:
     """Running jobs whose lease is over, longest over first; locked where the database can."""
-    return [
-        ClaimedJob._make(
-            (database.read_id(row[0]), *row[1:10], False, row[10], lane_name(row[1], row[8]))
-        )
-        for row in database.pick_expired_leases(limit)
-    ]
+    return [_as_claimed(database, row) for row in database.pick_expired_leases(limit)]
+
+
+def _as_claimed(database: Database, row: tuple[Any, ...]) -> ClaimedJob:
+    lane = lane_name(row[1], row[8])
+    return ClaimedJob._make((database.read_id(row[0]), *row[1:10], False, row[10], lane))
 
 
 def _fences(database: Database, held: Iterable[tuple[UUID, int]]) -> list[dict[str, Any]]:

@@ -54,6 +54,8 @@ class Keeper:
         self._scope = scope
         self._is_own = is_own
         self._must_give_up = must_give_up
+        #: How often the database was found to be away.
+        self.outages = 0
         self._turn: AbstractContextManager[object] = (
             _one_writer if link.has_one_writer(scope) else nullcontext()
         )
@@ -85,6 +87,7 @@ class Keeper:
                     gist(error),
                     outage_pause,
                 )
+                self.outages += 1
                 self.close()
                 self._pause(outage_pause)
                 outage_pause = min(outage_pause * 2, _LONGEST_OUTAGE_PAUSE)

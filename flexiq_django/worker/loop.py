@@ -68,6 +68,7 @@ class ClaimLoop:
         self._pause = SHORTEST_PAUSE
         self._is_woken = True
         self._refused: deque[ClaimedJob] = deque()
+        self._outages = 0
         self.claimed = 0
         #: Whether the loop has stopped claiming until more attempts are settled.
         self.awaits_settler = False
@@ -152,6 +153,8 @@ class ClaimLoop:
 
     def _claim(self, limit: int) -> list[ClaimedJob]:
         """Take from the lanes known last; look for lanes when that gave nothing, or is old news."""
+        if self._keeper.outages != self._outages:
+            self._give_back_unknown()
         asked, self._opens_in, known = time.monotonic(), None, self._gates
         is_fresh = asked - self._lanes_at < LANES_SECONDS
         tried = self._lanes if is_fresh or self._is_woken else []
@@ -220,6 +223,16 @@ class ClaimLoop:
         self._refused.append(job)
         self._waker.wake()
         return False
+
+    def _give_back_unknown(self) -> None:
+        """The answer to a claim was lost with the connection, but the claim may have been made."""
+        outages = self._keeper.outages
+        known = set(self._holdings.fences())
+        jobs = self._keeper.call(lambda: lease.unknown(self._scope, self._worker_id, known))
+        if jobs:
+            logger.warning("%s jobs are given back: the answer to their claim was lost", len(jobs))
+            self._keeper.call(lambda: lease.release(self._scope, jobs))
+        self._outages = outages
 
     def _give_back_stale(self) -> None:
         """Long bodies have taken every slot: jobs held in advance must not wait behind them."""

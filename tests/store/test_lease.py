@@ -125,3 +125,22 @@ def test_only_the_owner_gives_back() -> None:
 
 def test_giving_back_nothing() -> None:
     assert lease.release(at(), []) == set()
+
+
+# --- claims whose answer was lost -----------------------------------------------------------------
+
+
+def test_jobs_of_a_claim_whose_answer_was_lost_are_found_and_given_back() -> None:
+    enqueue(4)
+    known = claim(limit=1)
+    lost = claim(at(1), limit=2)
+    claim(limit=1, worker_id="another")
+
+    found = lease.unknown(at(2), "worker-1", {(job.id, job.token) for job in known})
+    assert {(job.id, job.token) for job in found} == {(job.id, job.token) for job in lost}
+    lease.release(at(2), found)
+
+    again = claim(at(3), limit=9)
+    assert sorted(job.id for job in again) == sorted(job.id for job in lost)
+    assert {job.attempt for job in again} == {1}
+    assert lease.unknown(at(4), "nobody", set()) == []
