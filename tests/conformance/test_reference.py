@@ -1,0 +1,40 @@
+"""The reference's answers, where FLEXIQ_REFERENCE_PYTHON names an interpreter that has it."""
+
+import json
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.expected import ANY, EXPECTED, Differs
+
+INTERPRETER = os.environ.get("FLEXIQ_REFERENCE_PYTHON")
+MARK = "FACTS"
+
+pytestmark = pytest.mark.skipif(
+    not INTERPRETER, reason="FLEXIQ_REFERENCE_PYTHON names no interpreter with the reference"
+)
+
+
+@cache
+def answers() -> dict[str, Any]:
+    """The facts of every scenario, from one run."""
+    program = Path(__file__).with_name("reference.py")
+    done = subprocess.run(
+        [str(INTERPRETER), str(program)], capture_output=True, text=True, timeout=110
+    )
+    # Its workers print a banner of their own, also into the middle of a line.
+    lines = [line.partition(MARK)[2] for line in done.stdout.splitlines() if MARK in line]
+    assert len(lines) == len(EXPECTED), done.stderr[-4_000:]
+    return dict(json.loads(line) for line in lines)
+
+
+@pytest.mark.parametrize("scenario", EXPECTED)
+def test_reference(scenario: str) -> None:
+    facts = answers()[scenario]
+    for name, each in EXPECTED[scenario].items():
+        wanted = each.reference if isinstance(each, Differs) else each
+        assert wanted is ANY or facts[name] == wanted, (name, facts.get(name, facts))
