@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,13 @@ class Reference:
         self._folder = folder
         self._made = 0
 
-    def make(self, *, beside: Any = None, **options: Any) -> Any:
+    def make(
+        self,
+        *,
+        beside: Any = None,
+        probe: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> Any:
         self._made += 1
         path = self._folder / f"{self._made}.db" if beside is None else beside.path_of_scenario
         queue = flexiq.Queue(
@@ -45,6 +52,12 @@ class Reference:
         @queue.task(name="bad")
         def bad() -> None:
             raise ValueError("bad")
+
+        if probe is not None:
+
+            @queue.task(name="probe", retry_delays=[0, 0])
+            def act() -> Any:
+                return probe(flexiq.current_job)
 
         return queue
 

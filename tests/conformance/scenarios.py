@@ -18,8 +18,11 @@ class Bench(Protocol):
     #: The class of retention windows.
     retention: Any
 
-    def make(self, **options: Any) -> Any:
-        """A queue with the tasks ``ok`` (returns 1) and ``bad`` (raises a ValueError)."""
+    def make(self, *, probe: Callable[[Any], Any] | None = None, **options: Any) -> Any:
+        """A queue with the tasks ``ok`` (returns 1) and ``bad`` (raises a ValueError).
+
+        ``probe`` is what the task ``probe`` does with the job it runs in; retried at once, twice.
+        """
 
     def run(self, queue: Any) -> None:
         """Run every job that can run."""
@@ -159,6 +162,80 @@ def failures(bench: Bench) -> Facts:
         "dead counts": queue.stats()["dead"],
         "failed counts": queue.stats()["failed"],
     }
+
+
+def running(bench: Bench) -> Facts:
+    facts: Facts = {}
+
+    def act(job: Any) -> int:
+        facts["cancel"] = queue.cancel_job(job.id)
+        facts["progress"] = raised(lambda: queue.update_progress(job.id, 40))
+        facts["too much progress"] = raised(lambda: queue.update_progress(job.id, 400))
+        facts["names"] = (job.task_name, job.queue_name, job.retry_count)
+        job.log("first")
+        job.publish({"a": 1})
+        return 5
+
+    queue = bench.make(probe=act)
+    job = queue.enqueue("probe")
+    bench.run(queue)
+    document, lines = job.to_dict(), queue.task_logs(job.id)
+    facts["end"] = (document["status"], document["progress"], job.result(timeout=5))
+    facts["keys of a line"] = sorted(lines[0])
+    facts["lines"] = [(line["level"], line["message"]) for line in lines]
+    facts["published"] = json.loads(lines[1]["extra"])
+    return facts
+
+
+def asked_to_stop(bench: Bench) -> Facts:
+    facts: Facts = {}
+
+    def act(job: Any) -> None:
+        facts["stop"] = queue.cancel_running_job(job.id)
+        facts["stop again"] = queue.cancel_running_job(job.id)
+        job.check_cancelled()
+
+    queue = bench.make(probe=act)
+    job = queue.enqueue("probe", max_retries=2)
+    bench.run(queue)
+    document = job.to_dict()
+    facts["end"] = (document["status"], document["error"], document["retry_count"])
+    facts["errors"] = queue.job_errors(job.id)
+    facts["letters"] = queue.dead_letters()
+    facts["failures counted"] = queue.metrics()["probe"]["failure_count"]
+    facts["result"] = raised(lambda: job.result(timeout=5)) is not None
+
+    queue = bench.make(probe=lambda job: queue.cancel_running_job(job.id))
+    job = queue.enqueue("probe")
+    bench.run(queue)
+    facts["that never looks"] = job.to_dict()["status"]
+    return facts
+
+
+def retries(bench: Bench) -> Facts:
+    tries: list[int] = []
+
+    def act(job: Any) -> int:
+        tries.append(job.retry_count)
+        if len(tries) != 3:
+            raise ValueError(f"try {len(tries)}")
+        return 7
+
+    queue = bench.make(probe=act)
+    job = queue.enqueue("probe", max_retries=2)
+    bench.run(queue)
+    document = job.to_dict()
+    facts: Facts = {
+        "retry counts": list(tries),
+        "end": (document["status"], document["error"], document["retry_count"]),
+        "attempts": [error["attempt"] for error in queue.job_errors(job.id)],
+        "executions": queue.metrics()["probe"]["count"],
+    }
+    job = queue.enqueue("probe", max_retries=1)
+    bench.run(queue)
+    facts["used up"] = (job.to_dict()["status"], len(queue.job_errors(job.id)))
+    facts["letter"] = queue.dead_letters()[0]["retry_count"]
+    return facts
 
 
 def document(bench: Bench) -> Facts:
@@ -453,6 +530,9 @@ SCENARIOS = (
     unique_keys,
     dependencies,
     failures,
+    running,
+    asked_to_stop,
+    retries,
     document,
     listings,
     figures,
