@@ -57,6 +57,24 @@ def test_a_purge_of_a_queue_and_a_claim_at_once() -> None:
     assert cancelled + claimed + len(claim()) == 60
 
 
+def test_a_purge_of_a_queue_and_enqueues_at_once() -> None:
+    enqueue(40)
+
+    def enqueue_on() -> int:
+        for _ in range(40):
+            enqueue_one()
+        return 0
+
+    cancelled, _ = run_in_threads(
+        [lambda: steer.cancel_pending(at(), error="purged", queue="default"), enqueue_on]
+    )
+
+    # What was there is gone; what came meanwhile is either counted or still there, never neither.
+    purged = Job.objects.filter(status="cancelled", error="purged").count()
+    assert purged == cancelled >= 40
+    assert Job.objects.filter(status="pending", ready_lane="default").count() == 80 - cancelled
+
+
 def test_no_claim_that_begins_after_a_pause_takes_a_job() -> None:
     enqueue(100)
     is_paused = threading.Event()
