@@ -234,6 +234,8 @@ def _move(
 
 def _assignments(database: Database) -> dict[str, str]:
     retry = "b.status = 'pending'"
+    # Cancelled without an execution: claimed too late, so its body never began.
+    unstarted = "(b.status = 'cancelled' AND b.ms IS NULL)"
     due = database.plus_ms("{now}", "COALESCE(b.wait_ms, 0)")
     return {
         "status": "b.status",
@@ -243,7 +245,7 @@ def _assignments(database: Database) -> dict[str, str]:
         "ready_lane": f"CASE WHEN {retry} AND b.wait_ms IS NULL THEN b.lane END",
         "promote_at": f"CASE WHEN {retry} AND b.wait_ms IS NOT NULL THEN {due} END",
         "scheduled_at": f"CASE WHEN {retry} THEN {due} ELSE j.scheduled_at END",
-        "started_at": f"CASE WHEN {retry} THEN NULL ELSE j.started_at END",
+        "started_at": f"CASE WHEN {retry} OR {unstarted} THEN NULL ELSE j.started_at END",
         "completed_at": f"CASE WHEN {retry} THEN NULL ELSE {{now}} END",
         "purge_at": (
             f"CASE WHEN {retry} THEN NULL ELSE {database.plus_ms('{now}', 'j.result_ttl_ms')} END"

@@ -139,6 +139,34 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "used up": ["dead", 2],
         "letter": 1,
     },
+    "calling": {
+        "in place": 3,
+        "name": "add",
+        "options": [[5, 1, "sums"], [9, 1, "sums"], [5, 1, "sums"]],
+        "by name": [3, 300000],
+        "default queue": "default",
+        "in order": ["a", "b"],
+        "unpatient": "TimeoutError",
+        "no timeout": "ValueError",
+        "cancelled": True,
+    },
+    "order": {
+        "by priority, then by age": ["high", "usual", "usual too", "low"],
+    },
+    "results": {
+        "round trip": True,
+    },
+    "failure_classes": {
+        "retry_on": ["dead", 0, 1],
+        "dont_retry_on": ["dead", 0, 1],
+    },
+    "too_late": {
+        "status": "cancelled",
+        "says": True,
+        "began": None,
+        "letters": [],
+        "executions": {},
+    },
     "document": {
         "keys": [
             "completed_at",

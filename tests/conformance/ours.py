@@ -19,6 +19,7 @@ class Ours:
 
     def __init__(self) -> None:
         self._run = uuid4().hex[:8]
+        self._workers: dict[Queue, int] = {}
         self._queues: list[Queue] = []  # a worker finds them only while somebody holds them
 
     def make(
@@ -26,6 +27,7 @@ class Ours:
         *,
         beside: Any = None,
         probe: Callable[[Any], Any] | None = None,
+        workers: int = 2,
         **options: Any,
     ) -> Queue:
         """A queue in a namespace of its own."""
@@ -39,6 +41,7 @@ class Ours:
                 return probe(current_job)
 
         self._queues.append(queue)
+        self._workers[queue] = workers
         return queue
 
     def run(self, queue: Queue) -> None:
@@ -46,7 +49,7 @@ class Ours:
         call_command(
             "flexiq_worker",
             burst=True,
-            concurrency=2,
+            concurrency=self._workers[queue],
             verbosity=0,
             namespace=queue.place.namespace,
         )

@@ -32,13 +32,14 @@ class Reference:
         *,
         beside: Any = None,
         probe: Callable[[Any], Any] | None = None,
+        workers: int = 2,
         **options: Any,
     ) -> Any:
         self._made += 1
         path = self._folder / f"{self._made}.db" if beside is None else beside.path_of_scenario
         queue = flexiq.Queue(
             db_path=str(path),
-            workers=2,
+            workers=workers,
             namespace="a" if beside is None else "b",
             scheduler_poll_interval_ms=10,
             **options,

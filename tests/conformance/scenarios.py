@@ -4,11 +4,13 @@ A scenario returns its facts by label; ``expected.py`` says what they are.
 """
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
 Facts = dict[str, Any]
 UNKNOWN = "0197b0a0-0000-7000-8000-000000000000"
+_PAUSE = threading.Event()
 _BUILTIN = (ValueError, KeyError, OverflowError, TypeError, TimeoutError, RuntimeError)
 
 
@@ -22,6 +24,7 @@ class Bench(Protocol):
         """A queue with the tasks ``ok`` (returns 1) and ``bad`` (raises a ValueError).
 
         ``probe`` is what the task ``probe`` does with the job it runs in; retried at once, twice.
+        With ``workers=1`` one job runs at a time.
         """
 
     def run(self, queue: Any) -> None:
@@ -236,6 +239,90 @@ def retries(bench: Bench) -> Facts:
     facts["used up"] = (job.to_dict()["status"], len(queue.job_errors(job.id)))
     facts["letter"] = queue.dead_letters()[0]["retry_count"]
     return facts
+
+
+def calling(bench: Bench) -> Facts:
+    queue = bench.make()
+
+    @queue.task(name="add", priority=5, max_retries=1, queue="sums")
+    def add(first: int, second: int = 1) -> int:
+        return first + second
+
+    jobs = [add.delay(1), add.apply_async((2,), {"second": 3}, priority=9), *add.map([(4, 4)])]
+    by_name = queue.enqueue("unknown task")
+    many = queue.enqueue_many("ok", [(), ()], metadata_list=["a", "b"])
+    facts: Facts = {
+        "in place": add(1, second=2),
+        "name": add.name,
+        "options": [
+            (job.to_dict()["priority"], job.to_dict()["max_retries"], job.to_dict()["queue"])
+            for job in jobs
+        ],
+        "by name": (by_name.to_dict()["max_retries"], by_name.to_dict()["timeout_ms"]),
+        "default queue": by_name.to_dict()["queue"],
+        "in order": [job.to_dict()["metadata"] for job in many],
+        "unpatient": raised(lambda: by_name.result(timeout=0.01, poll_interval=0.001)),
+        "no timeout": raised(lambda: by_name.result(timeout=-1)),
+    }
+    queue.cancel_job(by_name.id)
+    facts["cancelled"] = raised(lambda: by_name.result(timeout=1)) is not None
+    return facts
+
+
+def order(bench: Bench) -> Facts:
+    seen: list[str] = []
+
+    def act(job: Any) -> None:
+        seen.append(queue.get_job(job.id).to_dict()["metadata"])
+
+    queue = bench.make(probe=act, workers=1)
+    for metadata, priority in (("low", -5), ("usual", 0), ("high", 5), ("usual too", 0)):
+        queue.enqueue("probe", priority=priority, metadata=metadata)
+    bench.run(queue)
+    return {"by priority, then by age": seen}
+
+
+def results(bench: Bench) -> Facts:
+    values = [None, True, 5, 1.5, "ü", [1, [2]], {"a": {"b": None}}]
+    left = list(values)
+    queue = bench.make(probe=lambda _job: left.pop(0), workers=1)
+    jobs = [queue.enqueue("probe") for _ in values]
+    bench.run(queue)
+    return {"round trip": [job.result(timeout=5) for job in jobs] == values}
+
+
+def failure_classes(bench: Bench) -> Facts:
+    queue = bench.make()
+
+    @queue.task(name="picky", max_retries=3, retry_delays=[0], retry_on=[KeyError])
+    def picky() -> None:
+        raise ValueError("not one of those")
+
+    @queue.task(name="wary", max_retries=3, retry_delays=[0], dont_retry_on=[ValueError])
+    def wary() -> None:
+        raise ValueError("one of those")
+
+    jobs = {"retry_on": picky.delay(), "dont_retry_on": wary.delay()}
+    bench.run(queue)
+    return {
+        name: (job.to_dict()["status"], job.to_dict()["retry_count"], len(queue.job_errors(job.id)))
+        for name, job in jobs.items()
+    }
+
+
+def too_late(bench: Bench) -> Facts:
+    queue = bench.make()
+    job = queue.enqueue("ok", expires=0.001)
+    _PAUSE.wait(0.05)
+    bench.run(queue)
+    document = job.to_dict()
+    return {
+        "status": document["status"],
+        "says": "expired" in document["error"],
+        "began": document["started_at"],
+        "letters": queue.dead_letters(),
+        "executions": queue.metrics(),
+    }
 
 
 def document(bench: Bench) -> Facts:
@@ -533,6 +620,11 @@ SCENARIOS = (
     running,
     asked_to_stop,
     retries,
+    calling,
+    order,
+    results,
+    failure_classes,
+    too_late,
     document,
     listings,
     figures,

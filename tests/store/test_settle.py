@@ -279,3 +279,18 @@ def test_everything_moves_together_or_not_at_all(
     assert not connections["default"].in_atomic_block
     tables = (JobError, DeadLetter, TaskMetric)
     assert [table.objects.count() for table in tables] == [0, 0, 0]
+
+
+def test_a_job_that_was_claimed_too_late_never_started() -> None:
+    late, stopped = running(), running()
+
+    settle(
+        at(1),
+        [
+            settlement(late, "cancelled", error="expired before execution"),
+            settlement(stopped, "cancelled", error="cancelled by request", duration_ms=5.0),
+        ],
+    )
+
+    assert stored(late.id).started_at is None
+    assert stored(stopped.id).started_at == NOW
