@@ -75,14 +75,14 @@ def _name(row: Any, entered: Entered) -> str:
 
 def _pause(queue: Queue, row: Any, entered: Entered, _actor: str) -> Any:
     name = _name(row, entered)
-    if row is not None and name in queue.paused_queues():
+    if row is not None and row.paused_at is not None:
         return _("already paused")
     queue.pause(name)
     return None if row is not None else 1
 
 
 def _resume(queue: Queue, row: Any, _entered: Entered, _actor: str) -> Skipped:
-    if row.name not in queue.paused_queues():
+    if row.paused_at is None:
         return _("not paused")
     queue.resume(row.name)
     return None
@@ -101,8 +101,9 @@ def _purge(queue: Queue, row: Any, entered: Entered, _actor: str) -> Any:
 
 
 def _pending(queue: Queue, rows: Sequence[Any], entered: Entered) -> int:
+    counts = queue.stats_by_queue()
     names = [row.name for row in rows] or [entered["name"]]
-    return sum(queue.stats_by_queue(name)["pending"] for name in names)
+    return sum(counts[name]["pending"] for name in names if name in counts)
 
 
 _PURGE_QUESTION = ngettext_lazy(

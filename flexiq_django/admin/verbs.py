@@ -64,14 +64,19 @@ class Verb:
             return len(rows)
         if not self.on_rows:
             return self.count(default_queue, rows, entered)
-        return sum(self.count(queue_of(row), [row], entered) for row in rows)
+        return sum(self.count(queue, own, entered) for queue, own in by_queue(rows))
 
 
-def queue_of(row: Any) -> Queue:
-    """The queue object of the namespace a row belongs to."""
+def by_queue(rows: Sequence[Any]) -> list[tuple[Queue, list[Any]]]:
+    """The rows of each namespace, with the queue object that acts there."""
     scope = default_queue.scope
-    namespace = getattr(row, "namespace", scope.namespace)
-    return default_queue if namespace == scope.namespace else Queue(namespace, using=scope.using)
+    groups: dict[str, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, "namespace", scope.namespace), []).append(row)
+    return [
+        (default_queue if name == scope.namespace else Queue(name, using=scope.using), own)
+        for name, own in groups.items()
+    ]
 
 
 def perform(
@@ -89,7 +94,11 @@ def perform(
         else:
             messages.warning(request, _("Nothing was done: %(reason)s") % {"reason": found})
         return
-    reasons = [(row, _attempt(verb, queue_of(row), row, entered, actor)) for row in rows]
+    reasons = [
+        (row, _attempt(verb, queue, row, entered, actor))
+        for queue, own in by_queue(rows)
+        for row in own
+    ]
     done = [row for row, reason in reasons if reason is None]
     if done:
         messages.success(request, verb.done % {"count": len(done)})

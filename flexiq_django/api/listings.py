@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -227,7 +227,7 @@ def _end_of(record: JobRecord) -> Place:
     return Place(record.completed_at, record.id)
 
 
-def plain_row(row: dict[str, Any]) -> dict[str, Any]:
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row as plain values: ids as text, times as Unix milliseconds."""
     return {
         name: str(value)

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from flexiq_django.api.result import to_ms
+from flexiq_django.api.listings import plain_row
 from flexiq_django.core.errors import parse_error, summarise_error
 from flexiq_django.management.tables import as_moment, printable, table
 
@@ -25,16 +23,7 @@ _ERROR_LENGTH = 100
 
 def plain(letter: Mapping[str, Any]) -> dict[str, Any]:
     """A letter in the shape of its JSON."""
-    return {
-        name: summarise_error(value)
-        if name == "error"
-        else to_ms(value)
-        if isinstance(value, datetime)
-        else str(value)
-        if isinstance(value, UUID)
-        else value
-        for name, value in letter.items()
-    }
+    return {**plain_row(letter), "error": summarise_error(letter["error"])}
 
 
 def plain_details(letter: Mapping[str, Any]) -> dict[str, Any]:

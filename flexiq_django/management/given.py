@@ -9,12 +9,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
 from django.db import DatabaseError
-from django.utils.connection import ConnectionDoesNotExist
 
 from flexiq_django.api import options as check
 from flexiq_django.conf import get_settings
-from flexiq_django.exceptions import FlexiQError
+from flexiq_django.exceptions import ConfigurationError, FlexiQError
 from flexiq_django.store.scope import Scope
+from flexiq_django.worker.connections import gist, known_aliases
 
 
 def add_scope_arguments(parser: CommandParser) -> None:
@@ -26,11 +26,13 @@ def add_scope_arguments(parser: CommandParser) -> None:
 def scope_of(given: Mapping[str, Any]) -> Scope:
     """Where the options point. Raises ``FlexiQError``."""
     settings = get_settings()
-    namespace = given["namespace"] or settings.NAMESPACE
-    return Scope(
-        using=given["database"] or settings.DATABASE,
-        namespace=check.check_name("--namespace", namespace, longest=100),
-    )
+    alias = given.get("database") or settings.DATABASE
+    if alias not in known_aliases():
+        raise ConfigurationError(
+            f"there is no database {alias!r}; DATABASES has {', '.join(known_aliases())}"
+        )
+    namespace = given.get("namespace") or settings.NAMESPACE
+    return Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100))
 
 
 @contextlib.contextmanager
@@ -38,7 +40,7 @@ def plain_errors() -> Iterator[None]:
     """What went wrong as a sentence, without a traceback."""
     try:
         yield
-    except (FlexiQError, ConnectionDoesNotExist, NotImplementedError) as error:
+    except (FlexiQError, NotImplementedError) as error:
         raise CommandError(str(error)) from None
     except DatabaseError as error:
         raise CommandError(complaint(error)) from None
@@ -46,8 +48,7 @@ def plain_errors() -> Iterator[None]:
 
 def complaint(error: DatabaseError) -> str:
     """What a database error means to whoever typed the command."""
-    reason = str(error).strip().splitlines() or [type(error).__name__]
-    return f"the database cannot be read ({reason[0]}). Is it up, and have you run migrate?"
+    return f"the database cannot be read ({gist(error)}). Is it up, and have you run migrate?"
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -11,22 +11,12 @@ from django.db.models import Q, QuerySet
 
 from flexiq_django.models import DeadLetter
 from flexiq_django.store.history import DEAD
+from flexiq_django.store.listing import LETTER
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 
 #: What a list shows: nothing wide but the error.
-_LISTED = (
-    "id",
-    "original_job_id",
-    "queue",
-    "task_name",
-    "error",
-    "retry_count",
-    "failed_at",
-    "metadata",
-    "dlq_retry_count",
-    "auto_retry_at",
-)
+_LISTED = (*LETTER, "auto_retry_at")
 _DETAILS = (
     *_LISTED,
     "payload",

@@ -66,8 +66,8 @@ class Meter:
         self._database = database
         self._limits: dict[tuple[str, str], _Limit] = {}
         # In one order everywhere, so that two claims cannot deadlock.
-        self._lock("queue", {lane.queue for lane in lanes} & gates.queues)
-        self._lock("task", {lane.task_name for lane in lanes if lane.task_name} & gates.tasks)
+        self._read("queue", {lane.queue for lane in lanes} & gates.queues)
+        self._read("task", {lane.task_name for lane in lanes if lane.task_name} & gates.tasks)
 
     def holds(self, kind: str, name: str | None) -> bool:
         """Whether the row of this queue or task is locked."""
@@ -101,7 +101,7 @@ class Meter:
         keys = [("queue", lane.queue), ("task", lane.task_name or "")]
         return [self._limits[key] for key in keys if key in self._limits]
 
-    def _lock(self, kind: str, names: Collection[str]) -> None:
+    def _read(self, kind: str, names: Collection[str]) -> None:
         for name, rate_text, full_at, most, paused_at, now in _lock(self._database, kind, names):
             rate, slots = _rate(kind, name, rate_text), math.inf
             if paused_at is not None or (rate is None and rate_text is not None):

@@ -14,12 +14,10 @@ from django.db.models import Q
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models import Job, QueueState, TaskState
 from flexiq_django.store import dependencies, history
+from flexiq_django.store.gates import QUEUES, TASKS
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
-
-QUEUES = QueueState._meta.db_table
-TASKS = TaskState._meta.db_table
 
 _CANCELLED = JobStatus.CANCELLED.value
 _LIMITS = ("rate_limit", "max_concurrent", "retry_budget")

@@ -11,18 +11,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from flexiq_django.api import options as check
 from flexiq_django.api import retention
 from flexiq_django.api.windows import windows_of
-from flexiq_django.conf import get_settings
 from flexiq_django.core.retention import TABLES, Retention, RetentionPolicy, RetentionPreview
 from flexiq_django.core.retention import policy_of as as_policy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.management.durations import FOR_EVER, parse_duration
+from flexiq_django.management.given import add_scope_arguments, scope_of
 from flexiq_django.management.progress import ProgressBar
 from flexiq_django.management.tables import as_age, as_moment, table
 from flexiq_django.store.scope import Scope
-from flexiq_django.worker.connections import known_aliases
+from flexiq_django.worker.connections import gist
 from flexiq_django.worker.readiness import require_ready
 
 #: The exit code of a program that Ctrl-C has ended.
@@ -53,12 +52,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--yes", action="store_true", help="Do not ask before deleting.")
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
-        parser.add_argument("--namespace", help="Default: the NAMESPACE setting.")
-        parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
+        add_scope_arguments(parser)
 
     def handle(self, *args: Any, **given: Any) -> None:
         try:
-            scope = _scope(given)
+            scope = scope_of(given)
             require_ready(scope, lambda verb: verb())
             policy = _policy(scope, given)
             found = retention.preview(scope, policy)
@@ -69,7 +67,8 @@ class Command(BaseCommand):
         except (FlexiQError, NotImplementedError) as error:
             raise CommandError(str(error)) from None
         except DatabaseError as error:
-            raise CommandError(_complaint(error)) from None
+            text = f"the database does not answer as it should ({gist(error)})"
+            raise CommandError(text) from None
 
     def _show(self, scope: Scope, found: RetentionPreview, *, as_json: bool) -> None:
         if as_json:
@@ -150,17 +149,6 @@ def _plain(scope: Scope, found: RetentionPreview) -> dict[str, Any]:
     return {"database": scope.using, **asdict(found)}
 
 
-def _scope(given: Mapping[str, Any]) -> Scope:
-    settings = get_settings()
-    alias = given["database"] or settings.DATABASE
-    if alias not in known_aliases():
-        raise CommandError(
-            f"there is no database {alias!r}; DATABASES has {', '.join(known_aliases())}"
-        )
-    namespace = given["namespace"] or settings.NAMESPACE
-    return Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100))
-
-
 def _policy(scope: Scope, given: Mapping[str, Any]) -> RetentionPolicy:
     """The configured windows, with those of the command line in their places."""
     configured = windows_of(scope)
@@ -177,8 +165,3 @@ def _policy(scope: Scope, given: Mapping[str, Any]) -> RetentionPolicy:
 
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
-
-
-def _complaint(error: DatabaseError) -> str:
-    reason = str(error).strip().splitlines() or [type(error).__name__]
-    return f"the database does not answer as it should ({reason[0]})"

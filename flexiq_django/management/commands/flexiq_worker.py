@@ -15,8 +15,8 @@ from flexiq_django.conf import Settings, get_settings
 from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
-from flexiq_django.store.scope import Scope
-from flexiq_django.worker.connections import close_all, known_aliases, require_reachable
+from flexiq_django.management.given import scope_of
+from flexiq_django.worker.connections import close_all, require_reachable
 from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
@@ -103,16 +103,10 @@ class Command(BaseCommand):
 def worker_options(given: dict[str, Any]) -> WorkerOptions:
     """The options of the command line over the settings. Raises ``FlexiQError``."""
     settings = get_settings()
-    alias = given.get("database") or settings.DATABASE
-    if alias not in known_aliases():
-        raise CommandError(
-            f"there is no database {alias!r}; DATABASES has {', '.join(known_aliases())}"
-        )
-    namespace = given.get("namespace") or settings.NAMESPACE
     deployment_id = given.get("deployment_id") or settings.DEPLOYMENT_ID
     drain = given.get("drain_timeout")
     stop_timeout = settings.STOP_TIMEOUT_SECONDS if drain is None else drain
-    scope = Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100))
+    scope = scope_of(given)
     auto_retry = auto_retry_for(scope)
     retention = windows_of(scope)
     return WorkerOptions(
