@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@cache
+@pytest.fixture(scope="module")
 def answers() -> dict[str, Any]:
     """The facts of every scenario, from one run."""
     program = Path(__file__).with_name("reference.py")
@@ -33,8 +32,8 @@ def answers() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scenario", EXPECTED)
-def test_reference(scenario: str) -> None:
-    facts = answers()[scenario]
+def test_reference(scenario: str, answers: dict[str, Any]) -> None:
+    facts = answers[scenario]
     for name, each in EXPECTED[scenario].items():
         wanted = each.reference if isinstance(each, Differs) else each
         assert wanted is ANY or facts[name] == wanted, (name, facts.get(name, facts))

@@ -5,10 +5,8 @@ ready at a lower priority, ready in another lane, due later, waiting for parents
 and some of each in another namespace.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import zip_longest
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -41,15 +39,12 @@ from flexiq_django.store import (
 from flexiq_django.store.dead_letters import Wanted
 from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_id, new_ids
-from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
-from tests.store import plans
+from tests.store import crowd, plans
 from tests.store.acting import settlement
+from tests.store.crowd import HOUR, NAMESPACES, SCOPE, TRAPS, WANTED
 from tests.store.plans import Case, assert_reads_by_index
 
-TRAPS = 2_000
-WANTED = 30
-SCOPE = Scope()
 LANES = ["mail", "other", "third"]
 #: An age, in milliseconds, that only a few rows have.
 LONG_AGO_MS = 1_000 * 3_600_000
@@ -58,7 +53,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module", autouse=True)
-def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+def stored_crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Committed rows: on MariaDB ANALYZE ends a transaction."""
     with django_db_blocker.unblock():
         try:
@@ -72,56 +67,31 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 def _store_crowd() -> None:
     now = datetime.now(UTC)
-    hour = timedelta(hours=1)
-    pending: dict[str, Any] = {"status": "pending"}
-    running: dict[str, Any] = {"status": "running", "token": 1, "attempt": 1}
-    ended: dict[str, Any] = {"status": "complete", "attempt": 1}
-    # The namespace under test comes last: its jobs are the newest.
-    for namespace, share in (("elsewhere", 5), ("default", 1)):
-        for count, fields in [
-            (WANTED, {**pending, "ready_lane": "mail", "priority": 9}),
-            (TRAPS, {**pending, "ready_lane": "mail"}),
-            (TRAPS, {**pending, "ready_lane": "other"}),
-            (WANTED, {**pending, "ready_lane": "third", "priority": 9}),
-            (WANTED, {**pending, "promote_at": now - hour}),
-            (TRAPS, {**pending, "promote_at": now + hour}),
-            (TRAPS, pending),
-            (WANTED, {**pending, "promote_at": now + hour, "expires_at": now - hour}),
-            (TRAPS, {**pending, "promote_at": now + hour, "expires_at": now + hour}),
-            (WANTED, {**running, "lease_at": now - hour}),
-            (TRAPS, {**running, "lease_at": now + hour}),
-            (WANTED, {**ended, "completed_at": now - 48 * hour, "purge_at": now - hour}),
-            (TRAPS, {**ended, "completed_at": now - hour, "purge_at": now + hour}),
-            (TRAPS, {**ended, "completed_at": now - hour}),
-        ]:
-            _store(Job, count // share, {**_job(namespace, now), **fields})
-        keys = [{"active_key": active_key(f"key-{number}")} for number in range(TRAPS // share)]
-        _store(Job, len(keys), {**_job(namespace, now), **pending}, keys)
-        # PostgreSQL reads a table of a few pages whole, and is right to.
-        for count, purge_at in ((WANTED, now - hour), (TRAPS, now + hour), (8 * TRAPS, None)):
-            kept = {"status": "complete", "completed_at": now - hour, "archived_at": now}
-            history = {"purge_at": purge_at} if purge_at else {}
-            _store(ArchivedJob, count // share, {**_job(namespace, now), **kept, **history})
-            _store(DeadLetter, count // share, {**_letter(namespace, now), **history})
-        for count, retry_at in ((WANTED, now - hour), (TRAPS, now + hour)):
+    for namespace, share in NAMESPACES:
+        crowd.store_crowd(namespace, share, now)
+        for count, retry_at in ((WANTED, now - HOUR), (TRAPS, now + HOUR)):
             due = {"auto_retry_at": retry_at, "task_name": "app.tasks.due"}
-            _store(DeadLetter, count // share, {**_letter(namespace, now), **due})
+            crowd.store(DeadLetter, count // share, {**crowd.letter_fields(namespace, now), **due})
         # Those that a purge is after stand behind a crowd of others that ended even earlier.
         for ago in range(2_000, 2_040):
-            ended_at = now - ago * hour
-            row = {**_job(namespace, now), "status": "dead", "completed_at": ended_at}
+            ended_at = now - ago * HOUR
+            row = {**crowd.job_fields(namespace, now), "status": "dead", "completed_at": ended_at}
             done = {} if ago > 2_000 else {"status": "complete"}
-            _store(Job, 50 // share, row | done)
-            _store(ArchivedJob, 50 // share, row | done | {"archived_at": now})
-        _store(DeadLetter, WANTED // share, {**_letter(namespace, now), "failed_at": ended_at})
-        _store(ReplayHistory, 8 * TRAPS // share, _replay(namespace, now))
+            crowd.store(Job, 50 // share, row | done)
+            crowd.store(ArchivedJob, 50 // share, row | done | {"archived_at": now})
+        crowd.store(
+            DeadLetter,
+            WANTED // share,
+            {**crowd.letter_fields(namespace, now), "failed_at": ended_at},
+        )
+        crowd.store(ReplayHistory, 8 * TRAPS // share, _replay(namespace, now))
         JobDependency.objects.bulk_create(
             JobDependency(namespace=namespace, job_id=key, parent_id=new_id(), is_open=False)
             for key in new_ids(4 * TRAPS // share)
         )
         for model, fields in _HISTORY.items():
-            at = {name: now - hour if value is None else value for name, value in fields.items()}
-            _store(model, 4 * TRAPS // share, {"namespace": namespace, "job_id": None, **at})
+            at = {name: now - HOUR if value is None else value for name, value in fields.items()}
+            crowd.store(model, 4 * TRAPS // share, {"namespace": namespace, "job_id": None, **at})
 
 
 #: Columns of what is written once; the time of each is filled in.
@@ -132,31 +102,6 @@ _HISTORY: dict[type[Model], dict[str, Any]] = {
 }
 
 
-def _job(namespace: str, now: datetime) -> dict[str, Any]:
-    return {
-        "namespace": namespace,
-        "queue": "mail",
-        "task_name": "app.tasks.work",
-        "status": "pending",
-        "priority": 0,
-        "payload": "[[],{}]",
-        "created_at": now,
-        "scheduled_at": now,
-        "updated_at": now,
-        "attempt": 0,
-        "retry_count": 0,
-        "max_retries": 3,
-        "origin": "task",
-    }
-
-
-def _letter(namespace: str, now: datetime) -> dict[str, Any]:
-    taken = ("namespace", "queue", "task_name", "payload", "priority", "retry_count", "max_retries")
-    job = _job(namespace, now)
-    own = {"original_job_id": None, "failed_at": now, "dlq_retry_count": 0}
-    return {**{name: job[name] for name in taken}, **own}
-
-
 def _replay(namespace: str, now: datetime) -> dict[str, Any]:
     return {
         "namespace": namespace,
@@ -164,33 +109,6 @@ def _replay(namespace: str, now: datetime) -> dict[str, Any]:
         "replay_job_id": None,
         "replayed_at": now,
     }
-
-
-def _store(
-    model: type[Model],
-    count: int,
-    fields: dict[str, Any],
-    own: Sequence[dict[str, Any]] = (),
-) -> None:
-    """Rows alike but for their ids and what is their ``own``, in one statement."""
-    database = open_database(SCOPE)
-    columns = {"id": "id", **dict.fromkeys(own[0] if own else (), "text")}
-    values = {name: f"b.{name}" for name in columns}
-    own_ids = ("original_job_id", "replay_job_id", "job_id")
-    values.update((name, "b.id" if name in own_ids else f"%({name})s") for name in fields)
-    if model is TaskMetric:  # the database numbers them
-        del values["id"]
-    keys = [{"id": database.id_text(key)} for key in new_ids(count)]
-    batch = json.dumps([{**key, **more} for key, more in zip_longest(keys, own, fillvalue={})])
-    params = {
-        name: database.moment(value) if isinstance(value, datetime) else value
-        for name, value in fields.items()
-    }
-    database.change(
-        f"INSERT INTO {model._meta.db_table} ({', '.join(values)})"
-        f" SELECT {', '.join(values.values())} FROM {database.rows_from_json('batch', columns)}",
-        {**params, "batch": batch},
-    )
 
 
 # --- what is asked --------------------------------------------------------------------------------

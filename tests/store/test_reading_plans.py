@@ -1,13 +1,10 @@
 """Listings, counts, figures and graphs read by their index, whatever else is stored."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import zip_longest
 from typing import Any
 
 import pytest
-from django.db.models import Model
 
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models import (
@@ -25,16 +22,11 @@ from flexiq_django.store import (
     listing,
     logs,
 )
-from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_id, new_ids
-from flexiq_django.store.scope import Scope
-from flexiq_django.store.vendors import open_database
-from tests.store import plans
+from tests.store import crowd, plans
+from tests.store.crowd import HOUR, NAMESPACES, SCOPE, TRAPS, WANTED
 from tests.store.plans import Case, assert_reads_by_index
 
-TRAPS = 2_000
-WANTED = 30
-SCOPE = Scope()
 LANES = ["mail", "other", "third"]
 #: What the questions ask about.
 SEEN: dict[str, Any] = {}
@@ -43,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module", autouse=True)
-def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+def stored_crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Committed rows: on MariaDB ANALYZE ends a transaction."""
     with django_db_blocker.unblock():
         try:
@@ -58,39 +50,11 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 def _store_crowd() -> None:
     now = datetime.now(UTC)
-    hour = timedelta(hours=1)
-    pending: dict[str, Any] = {"status": "pending"}
-    running: dict[str, Any] = {"status": "running", "token": 1, "attempt": 1}
-    ended: dict[str, Any] = {"status": "complete", "attempt": 1}
-    # The namespace under test comes last: its jobs are the newest.
-    for namespace, share in (("elsewhere", 5), ("default", 1)):
-        for count, fields in [
-            (WANTED, {**pending, "ready_lane": "mail", "priority": 9}),
-            (TRAPS, {**pending, "ready_lane": "mail"}),
-            (TRAPS, {**pending, "ready_lane": "other"}),
-            (WANTED, {**pending, "ready_lane": "third", "priority": 9}),
-            (WANTED, {**pending, "promote_at": now - hour}),
-            (TRAPS, {**pending, "promote_at": now + hour}),
-            (TRAPS, pending),
-            (WANTED, {**pending, "promote_at": now + hour, "expires_at": now - hour}),
-            (TRAPS, {**pending, "promote_at": now + hour, "expires_at": now + hour}),
-            (WANTED, {**running, "lease_at": now - hour}),
-            (TRAPS, {**running, "lease_at": now + hour}),
-            (WANTED, {**ended, "completed_at": now - 48 * hour, "purge_at": now - hour}),
-            (TRAPS, {**ended, "completed_at": now - hour, "purge_at": now + hour}),
-            (TRAPS, {**ended, "completed_at": now - hour}),
-            (WANTED, {**ended, "status": "dead", "completed_at": now - hour}),
-            (TRAPS, {**ended, "completed_at": now - hour}),
-        ]:
-            _store(Job, count // share, {**_job(namespace, now), **fields})
-        keys = [{"active_key": active_key(f"key-{number}")} for number in range(TRAPS // share)]
-        _store(Job, len(keys), {**_job(namespace, now), **pending}, keys)
-        # PostgreSQL reads a table of a few pages whole, and is right to.
-        for count, purge_at in ((WANTED, now - hour), (TRAPS, now + hour), (8 * TRAPS, None)):
-            kept = {"status": "complete", "completed_at": now - hour, "archived_at": now}
-            history = {"purge_at": purge_at} if purge_at else {}
-            _store(ArchivedJob, count // share, {**_job(namespace, now), **kept, **history})
-            _store(DeadLetter, count // share, {**_letter(namespace, now), **history})
+    for namespace, share in NAMESPACES:
+        crowd.store_crowd(namespace, share, now)
+        ended = {**crowd.job_fields(namespace, now), "attempt": 1, "completed_at": now - HOUR}
+        crowd.store(Job, WANTED // share, {**ended, "status": "dead"})
+        crowd.store(Job, TRAPS // share, {**ended, "status": "complete"})
         _store_history(namespace, now, share)
 
 
@@ -99,31 +63,6 @@ def _look_around() -> None:
     keys = list(own.values_list("id", flat=True))
     logged = TaskLog.objects.latest("id").job_id
     SEEN.update(jobs=len(keys), newest=keys[0], middle=keys[len(keys) // 2], logged=logged)
-
-
-def _job(namespace: str, now: datetime) -> dict[str, Any]:
-    return {
-        "namespace": namespace,
-        "queue": "mail",
-        "task_name": "app.tasks.work",
-        "status": "pending",
-        "priority": 0,
-        "payload": "[[],{}]",
-        "created_at": now,
-        "scheduled_at": now,
-        "updated_at": now,
-        "attempt": 0,
-        "retry_count": 0,
-        "max_retries": 3,
-        "origin": "task",
-    }
-
-
-def _letter(namespace: str, now: datetime) -> dict[str, Any]:
-    taken = ("namespace", "queue", "task_name", "payload", "priority", "retry_count", "max_retries")
-    job = _job(namespace, now)
-    own = {"original_job_id": None, "failed_at": now, "dlq_retry_count": 0}
-    return {**{name: job[name] for name in taken}, **own}
 
 
 def _store_history(namespace: str, now: datetime, share: int) -> None:
@@ -143,30 +82,6 @@ def _store_history(namespace: str, now: datetime, share: int) -> None:
             JobDependency(namespace=namespace, job_id=key, parent_id=new_id(), is_open=True)
             for key in keys
         )
-
-
-def _store(
-    model: type[Model],
-    count: int,
-    fields: dict[str, Any],
-    own: Sequence[dict[str, Any]] = (),
-) -> None:
-    """Rows alike but for their ids and what is their ``own``, in one statement."""
-    database = open_database(SCOPE)
-    columns = {"id": "id", **dict.fromkeys(own[0] if own else (), "text")}
-    values = {name: f"b.{name}" for name in columns}
-    values.update((name, "b.id" if name == "original_job_id" else f"%({name})s") for name in fields)
-    keys = [{"id": database.id_text(key)} for key in new_ids(count)]
-    batch = json.dumps([{**key, **more} for key, more in zip_longest(keys, own, fillvalue={})])
-    params = {
-        name: database.moment(value) if isinstance(value, datetime) else value
-        for name, value in fields.items()
-    }
-    database.change(
-        f"INSERT INTO {model._meta.db_table} ({', '.join(values)})"
-        f" SELECT {', '.join(values.values())} FROM {database.rows_from_json('batch', columns)}",
-        {**params, "batch": batch},
-    )
 
 
 # --- what is asked --------------------------------------------------------------------------------
