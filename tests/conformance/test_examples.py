@@ -1,5 +1,6 @@
 """What people are told to write when they manage jobs, written and run against a real worker."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from flexiq_django.api.windows import windows_of
 from flexiq_django.models import Job, TaskMetric
 from flexiq_django.scheduler.sweeping import RetentionSweep
 from tests.conformance.ours import Ours
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
@@ -76,6 +78,28 @@ def test_the_policy_is_known_once_a_worker_has_swept(queue: Queue) -> None:
     assert policy is not None
     assert (policy.enabled, policy.defaulted) == (True, True)
     assert policy.windows["task_logs"] == 3 * DAY * 1000
+
+
+def test_a_job_with_a_lifetime_of_its_own_goes_with_its_records(bench: Ours, queue: Queue) -> None:
+    @queue.task(name="resize_image", max_retries=0)
+    def resize_image(path: str) -> None:
+        raise OSError(path)
+
+    job = resize_image.apply_async(args=("photo.jpg",), result_ttl=600)
+    bench.run(queue)
+    assert len(queue.job_errors(job.id)) == 1
+    row = Job.objects.get(id=job.id)
+    assert row.completed_at is not None
+    assert row.purge_at is not None
+    lifetime = row.purge_at - row.completed_at
+    assert abs(lifetime - timedelta(seconds=600)) <= timedelta(milliseconds=1)  # SQLite rounds
+    Job.objects.filter(id=job.id).update(purge_at=row.completed_at)  # ten minutes later
+
+    sweep = RetentionSweep(queue.scope, lambda verb: verb(), windows_of(queue.scope))
+    wait_until(lambda: bool(sweep.run()) and queue.get_job(job.id) is None, 30)
+
+    assert queue.job_errors(job.id) == []
+    assert not TaskMetric.objects.filter(job_id=job.id).exists()
 
 
 def test_previewing_a_purge(bench: Ours, queue: Queue) -> None:
