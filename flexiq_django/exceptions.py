@@ -93,6 +93,10 @@ class JobNotActiveError(FlexiQError, RuntimeError):
     """There is no such job in this namespace, or it has ended."""
 
 
+class JobNotCancellableError(FlexiQError, RuntimeError):
+    """The job has ended, so it cannot be cancelled."""
+
+
 class DeadLetterNotFoundError(FlexiQError, RuntimeError):
     """There is no such dead letter in this namespace, or it has been retried or deleted."""
 

@@ -36,6 +36,8 @@ class NewJob:
     user_id: str | None = None
     deployment_id: str | None = None
     trace_id: str | None = None
+    attempt_id: str | None = None
+    trial_id: str | None = None
     parents: tuple[UUID, ...] = ()
     allow_parent_failure: bool = False
     is_limited: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import ClaimedJob
@@ -53,6 +54,7 @@ def claim(
     lease_ms: int,
     gates: Gates = NO_GATES,
     limited: int | None = None,
+    only: UUID | None = None,
 ) -> Claimed:
     """Claim up to ``limit`` ready jobs, best first: higher priority, then due earlier, then older.
 
@@ -60,13 +62,14 @@ def claim(
     ``lease_ms`` from now. Jobs of paused queues stay, and jobs under a limit as far as it does not
     let them through; ``gates`` is what the worker knows of both. At most ``limited`` jobs are under
     a limit. No job is ever handed to two callers. Fewer than ``limit`` come back when there are no
-    more, when others took them at the same moment, or when ``gates`` is out of date.
+    more, when others took them at the same moment, or when ``gates`` is out of date. With
+    ``only``, the id of a job in the one lane that is given, no other is taken.
     """
     names = [name for name in lanes if parse_lane(name).queue not in gates.paused]
     if not names or limit < 1:
         return Claimed([])
     database = open_database(scope)
-    claim = _Claim(database, gates, {"worker_id": worker_id, "lease_ms": lease_ms})
+    claim = _Claim(database, gates, {"worker_id": worker_id, "lease_ms": lease_ms}, only)
     behind = [name for name in names if gates.is_limited(parse_lane(name))]
     if not behind:
         return Claimed(claim.jobs(claim.take(names, limit)))
@@ -78,11 +81,17 @@ def claim(
 class _Claim:
     """One claim: one token, taken lane by lane."""
 
-    def __init__(self, database: Database, gates: Gates, params: dict[str, Any]) -> None:
+    def __init__(
+        self, database: Database, gates: Gates, params: dict[str, Any], only: UUID | None
+    ) -> None:
         self._database = database
         self._gates = gates
         self._token = new_token()
         self._params = {**params, "token": self._token}
+        self._condition = ""
+        if only is not None:
+            self._condition = " AND id = %(only)s"
+            self._params["only"] = database.id_text(only)
 
     def take(self, lanes: Sequence[str], limit: int) -> _Taken:
         """From lanes without limits."""
@@ -167,5 +176,7 @@ class _Claim:
             is_queue_locked=meter is not None and meter.holds("queue", lane.queue),
             is_task_locked=meter is not None and meter.holds("task", lane.task_name),
         )
-        rows = self._database.take(name, limit, condition, {**self._params, **params})
+        rows = self._database.take(
+            name, limit, condition + self._condition, {**self._params, **params}
+        )
         return [(name, row) for row in rows]

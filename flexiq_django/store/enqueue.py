@@ -50,6 +50,8 @@ _COLUMNS = {
     "user_id": "text",
     "deployment_id": "text",
     "trace_id": "text",
+    "attempt_id": "text",
+    "trial_id": "text",
     "dlq_retry_count": "int",
     "origin_job_id": "id",
 }
@@ -73,6 +75,8 @@ _COPIED = (
     "user_id",
     "deployment_id",
     "trace_id",
+    "attempt_id",
+    "trial_id",
     "origin_job_id",
 )
 
@@ -255,4 +259,6 @@ _OPTIONAL = (
     "user_id",
     "deployment_id",
     "trace_id",
+    "attempt_id",
+    "trial_id",
 )

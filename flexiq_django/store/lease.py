@@ -94,6 +94,15 @@ def unknown(scope: Scope, worker_id: str, known: Collection[tuple[UUID, int]]) -
     return [job for job in jobs if (job.id, job.token) not in known]
 
 
+def running(database: Database, job_id: UUID) -> ClaimedJob | None:
+    """The attempt that runs a job now, whoever makes it; locked until the transaction ends."""
+    rows = database.lock_rows(f"{CLAIMED_COLUMNS}, token, status, namespace", [job_id])
+    for row in rows:
+        if row[11:] == ("running", database.scope.namespace):
+            return _as_claimed(database, row)
+    return None
+
+
 def any_expired(database: Database) -> bool:
     """Whether the lease of any running job is over."""
     return bool(

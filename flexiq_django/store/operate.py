@@ -60,3 +60,82 @@ def set_progress(scope: Scope, job_id: UUID, progress: int) -> bool:
         )
         > 0
     )
+
+
+def cancel_even_running(scope: Scope, job_id: UUID, *, error: str) -> str | None:
+    """Cancel a job that has not ended, running or not, with the pending jobs that depend on it.
+
+    The status it had before, which is also the answer for a job that has ended and stays as it is;
+    ``None`` if there is none in the namespace, or it is archived. An attempt that runs loses the
+    job at once; ``error`` is what the job says then.
+    """
+    database = open_database(scope)
+    with database.transaction():
+        # Locked first: so the answer is about the very status that the job is taken from.
+        rows = database.lock_rows("status, namespace", [job_id])
+        if not rows or rows[0][1] != scope.namespace:
+            return None
+        before = str(rows[0][0])
+        done = database.update_joined(
+            JOBS,
+            {
+                **dependencies.cancel_assignments(
+                    database, error="CASE WHEN j.status = 'running' THEN %(error)s END"
+                ),
+                "cancel_requested_at": "COALESCE(j.cancel_requested_at, {now})",
+                "lease_at": "NULL",
+                "token": "NULL",
+            },
+            {"id": "id"},
+            [{"id": database.id_text(job_id)}],
+            "j.status IN ('pending', 'running', 'paused')",
+            {"error": error},
+        )
+        if done:
+            history.note_replay_errors(database, done)
+            dependencies.resolve(database, {job_id: _CANCELLED})
+    return before
+
+
+def set_priority(scope: Scope, job_id: UUID, priority: int, *, only_pending: bool) -> bool:
+    """Set the priority of a job that is not archived. False when there is none."""
+    database = open_database(scope)
+    pending = " AND status = 'pending'" if only_pending else ""
+    return (
+        database.change(
+            f"UPDATE {JOBS} SET priority = %(priority)s, updated_at = {{now}}"  # noqa: S608
+            f" WHERE id = %(id)s AND namespace = %(namespace)s{pending}",
+            {"id": database.id_text(job_id), "priority": priority},
+        )
+        > 0
+    )
+
+
+def set_lineage(
+    scope: Scope,
+    job_id: UUID,
+    *,
+    attempt_id: str | None,
+    trial_id: str | None,
+    token: int | None = None,
+) -> bool:
+    """Set ``attempt_id`` and ``trial_id`` of a job that is not archived; ``None`` leaves one alone.
+
+    With ``token`` only for the attempt that owns the job. False when there is no such job.
+    """
+    database = open_database(scope)
+    owned = "" if token is None else " AND token = %(token)s AND status = 'running'"
+    return (
+        database.change(
+            f"UPDATE {JOBS} SET attempt_id = COALESCE(%(attempt_id)s, attempt_id),"  # noqa: S608
+            " trial_id = COALESCE(%(trial_id)s, trial_id), updated_at = {now}"
+            f" WHERE id = %(id)s AND namespace = %(namespace)s{owned}",
+            {
+                "id": database.id_text(job_id),
+                "token": token,
+                "attempt_id": attempt_id,
+                "trial_id": trial_id,
+            },
+        )
+        > 0
+    )

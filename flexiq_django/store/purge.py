@@ -1,4 +1,4 @@
-"""Delete what a person no longer wants: old dead letters with their jobs, old completed jobs.
+"""Delete what a person no longer wants: old dead letters with their jobs, old jobs that ended.
 
 In small batches, each a transaction of its own, so that the whole may run beside busy workers. What
 came after the start stays.
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from flexiq_django.core.status import JobStatus
+from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.models import ArchivedJob
 from flexiq_django.store.history import DEAD
 from flexiq_django.store.retention import delete_jobs
@@ -21,6 +21,8 @@ from flexiq_django.store.vendors.base import JOBS, Database
 
 #: Where ended jobs are. In this order: what is archived between the two walks is met by the second.
 _TABLES = (JOBS, ArchivedJob._meta.db_table)
+
+_ENDED = {status.value for status in TERMINAL}
 
 
 class _Old(NamedTuple):
@@ -59,6 +61,20 @@ def purge_completed(scope: Scope, *, older_than_ms: int, limit: int | None = Non
             if done:
                 with database.transaction():
                     removed = delete_jobs(database, table, _locked(database, table, done))
+            yield removed
+
+
+def purge_ended(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> Iterator[int]:
+    """Delete jobs that ended earlier, however they did, live and archived; how many by batch.
+
+    Each goes with all that belongs to it, its dead letter included. ``limit`` as above.
+    """
+    database = open_database(scope)
+    before = _cutoff(database, older_than_ms)
+    for table in _TABLES:
+        for page in _walk(database, table, "completed_at", "status", before, limit):
+            with database.transaction():
+                removed = _delete_ended(database, table, [each.id for each in page])
             yield removed
 
 
@@ -124,3 +140,20 @@ def _delete_letters(database: Database, ids: list[UUID]) -> int:
     delete_jobs(database, _TABLES[-1], dict.fromkeys(left, JobStatus.DEAD.value))
     condition, params = database.among("id", letters)
     return database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+
+
+def _delete_ended(database: Database, table: str, ids: list[UUID]) -> int:
+    # Letters before jobs, as above: so the two cannot deadlock.
+    condition, params = database.among("original_job_id", ids)
+    found = database.fetch(f"SELECT id FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+    keys = sorted(database.read_id(key) for (key,) in found)
+    letters = database.lock_rows("id, original_job_id", keys, table=DEAD) if keys else []
+    ended = {
+        key: status for key, status in _locked(database, table, ids).items() if status in _ENDED
+    }
+    removed = delete_jobs(database, table, ended)
+    gone = [database.read_id(key) for key, job_id in letters if database.read_id(job_id) in ended]
+    if gone:
+        condition, params = database.among("id", gone)
+        database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+    return removed

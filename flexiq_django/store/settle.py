@@ -79,7 +79,7 @@ def settle(
     """
     database = open_database(scope)
     with database.transaction():
-        outcome = _settle(database, settlements, _FENCE, auto_retry=auto_retry)
+        outcome = settle_inside(database, settlements, _FENCE, auto_retry=auto_retry)
     if outcome.lost:
         return _with_repeats(database, settlements, outcome)
     return outcome
@@ -95,7 +95,7 @@ def together(scope: Scope) -> Iterator[Callable[[Settlement], None]]:
     database = open_database(scope)
 
     def complete(settlement: Settlement) -> None:
-        if _settle(database, [settlement], _FENCE).lost:
+        if settle_inside(database, [settlement], _FENCE).lost:
             raise LeaseLost
 
     with database.transaction():
@@ -108,10 +108,12 @@ def reap(
     *,
     limit: int = 100,
     auto_retry: AutoRetry | None = None,
+    unseen_ms: int = 0,
 ) -> tuple[list[Settlement], Settled]:
     """Settle running jobs whose lease is over, as ``decide`` says; what was settled.
 
     A heartbeat that arrives first wins: the lease is judged again by the statement that writes.
+    With ``unseen_ms`` jobs stay that were written to less than so many milliseconds ago.
     """
     database = open_database(scope)
     if not lease.any_expired(database):  # the usual answer, without a transaction
@@ -121,15 +123,21 @@ def reap(
         if not settlements:
             return [], Settled()
         # Without its token the job is out of reach for the attempt that was lost.
-        outcome = _settle(
+        outcome = settle_inside(
             database,
             settlements,
-            f"{_FENCE} AND j.lease_at <= {{now}}",
+            f"{_FENCE} AND j.lease_at <= {{now}}{_unseen(database, unseen_ms)}",
             {"token": "NULL"},
             auto_retry=auto_retry,
         )
     written = as_written(settlements, outcome.buried)
     return [each for each in written if each.job_id in outcome.settled], outcome
+
+
+def _unseen(database: Database, unseen_ms: int) -> str:
+    if not unseen_ms:
+        return ""
+    return f" AND j.updated_at <= {database.plus_ms('{now}', str(-unseen_ms))}"
 
 
 def as_written(settlements: Iterable[Settlement], buried: Collection[UUID]) -> list[Settlement]:
@@ -164,7 +172,7 @@ def _with_repeats(
     )
 
 
-def _settle(
+def settle_inside(
     database: Database,
     settlements: Sequence[Settlement],
     where: str,
@@ -172,6 +180,10 @@ def _settle(
     *,
     auto_retry: AutoRetry | None = None,
 ) -> Settled:
+    """Settle in the transaction at hand those attempts that meet ``where``, which is SQL.
+
+    ``extra`` are assignments beside those that every end of an attempt makes.
+    """
     settlements, buried = _within_budget(database, settlements)
     done = _move(database, settlements, where, extra)
     survivors = [each for each in settlements if each.job_id in done]
