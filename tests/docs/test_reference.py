@@ -13,7 +13,7 @@ from django.core.management import BaseCommand, load_command_class
 from django.dispatch import Signal
 
 import flexiq_django
-from flexiq_django import JobResult, JobStatus, MisfirePolicy, Queue, Task, exceptions, signals
+from flexiq_django import JobResult, JobStatus, MisfirePolicy, Queue, Task, db, exceptions, signals
 from flexiq_django.api.context import CurrentJob
 from flexiq_django.api.jobs import EnqueueOptions
 from flexiq_django.api.result import FIELDS
@@ -94,6 +94,13 @@ def test_public_names_have_docstrings_and_a_place_in_the_reference(name: str) ->
     value: Any = getattr(flexiq_django, name)
     assert inspect.getdoc(value), f"{name} has no docstring"
     assert name in code_words(*REFERENCE.glob("*.md")), f"{name} is not in docs/reference/"
+
+
+def test_every_name_of_the_low_level_module_is_in_its_reference() -> None:
+    text = (REFERENCE / "db.md").read_text()
+    for name in db.__all__:
+        assert inspect.getdoc(getattr(db, name)), f"{name} has no docstring"
+        assert re.search(rf"\b{name}\b", text), f"{name} is not in docs/reference/db.md"
 
 
 def test_every_method_of_queue_and_task_is_in_the_reference() -> None:
