@@ -49,6 +49,7 @@ class Claim(NamedTuple):
     timeout: float | None
     metadata: str | None
     deployment_id: str | None
+    namespace: str
     worker_id: str
     lease: float
     token: int
@@ -137,9 +138,19 @@ def heartbeat(db: JobDatabase, claim: Claim, *, lease: float | None = None) -> b
     False if the attempt no longer owns the job: stop its work, nothing it writes is kept. Call it
     two or three times in the length of a lease. Raises ``InvalidOptionError``.
     """
+    require_own(db, claim)
     lease_ms = check.check_span("lease", claim.lease if lease is None else lease, above_zero=True)
     key = UUID(claim.id)
     return key in leases.renew(db.scope, [(key, claim.token)], lease_ms=lease_ms)
+
+
+def require_own(db: JobDatabase, claim: Claim) -> None:
+    """Raises ``InvalidOptionError`` for a claim that was made through another namespace."""
+    if claim.namespace != db.namespace:
+        raise InvalidOptionError(
+            f"claim is of namespace {claim.namespace!r}; the database was opened for"
+            f" {db.namespace!r}"
+        )
 
 
 # --- how ------------------------------------------------------------------------------------------
@@ -217,6 +228,7 @@ def _usable(db: JobDatabase, job: ClaimedJob, worker_id: str, seconds: float) ->
         timeout=None if job.timeout_ms is None else job.timeout_ms / 1000,
         metadata=job.metadata,
         deployment_id=job.deployment_id,
+        namespace=db.namespace,
         worker_id=worker_id,
         lease=seconds,
         token=job.token,

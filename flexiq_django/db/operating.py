@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from uuid import UUID
 
 from flexiq_django.api import options as check
 from flexiq_django.core.outcome import CANCELLED
 from flexiq_django.core.records import JobRecord
 from flexiq_django.core.status import TERMINAL, JobStatus
-from flexiq_django.db.claiming import Claim
+from flexiq_django.db.claiming import Claim, require_own
 from flexiq_django.db.database import JobDatabase
 from flexiq_django.db.words import Status, word_of
 from flexiq_django.exceptions import InvalidOptionError, JobNotCancellableError, JobNotFoundError
@@ -77,10 +78,14 @@ def update_canonical_lineage(
     """
     attempt = check.check_text("attempt_id", attempt_id, longest=200)
     trial = check.check_text("trial_id", trial_id, longest=200)
-    token = job.token if isinstance(job, Claim) else None
-    key = check.parse_id(job.id if isinstance(job, Claim) else job)
+    if isinstance(job, Claim):
+        require_own(db, job)
+        return operate.set_lineage(
+            db.scope, UUID(job.id), attempt_id=attempt, trial_id=trial, token=job.token
+        )
+    key = check.parse_id(job)
     return key is not None and operate.set_lineage(
-        db.scope, key, attempt_id=attempt, trial_id=trial, token=token
+        db.scope, key, attempt_id=attempt, trial_id=trial
     )
 
 

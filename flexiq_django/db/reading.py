@@ -50,7 +50,8 @@ class JobDetails:
     ``attempt_count`` counts claims, ``retry_count`` failed attempts of the budget of
     ``max_retries`` beyond the first. ``worker_id`` is who runs the job, or ran it when it ended;
     ``lease_until`` when it loses the job unless it renews. ``next_run_at`` is when a pending job
-    may start. ``error`` is as stored: JSON with a traceback, or a text.
+    may start. ``error`` is as stored: JSON with a traceback, or a text. ``dead_letter_id`` is what
+    ``queue.retry_dead()`` takes, while there is one. Log lines are in ``queue.task_logs()``.
     """
 
     id: str
@@ -91,6 +92,8 @@ class JobDetails:
     session_id: str | None
     user_id: str | None
     deployment_id: str | None
+    pause_reason: str | None
+    dead_letter_id: str | None
     dlq_retry_count: int
     origin_job_id: str | None
     depends_on: tuple[str, ...]
@@ -121,6 +124,7 @@ def get_job_details(db: JobDatabase, job_id: str) -> JobDetails | None:
         return None
     scope, key = db.scope, row["id"]
     status = word_of(row["status"])
+    letter = reading.letter_of(scope, key)
     same = {
         name: row[name] for name in JobDetails.__dataclass_fields__ if name in row and name != "id"
     }
@@ -146,6 +150,7 @@ def get_job_details(db: JobDatabase, job_id: str) -> JobDetails | None:
             )
             for each in reading.errors_of(scope, key)
         ),
+        dead_letter_id=None if letter is None else str(letter),
         lease_until=row["lease_at"],
         next_run_at=row["scheduled_at"] if status is Status.PENDING else None,
         timeout=_seconds(row["timeout_ms"]),

@@ -18,7 +18,7 @@ from flexiq_django.core.outcome import Ending, Outcome
 from flexiq_django.core.payload import encode_result
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.core.retry import MAX_WAIT_SECONDS
-from flexiq_django.db.claiming import Claim
+from flexiq_django.db.claiming import Claim, require_own
 from flexiq_django.db.database import JobDatabase
 from flexiq_django.db.ending import end_owned, end_running
 from flexiq_django.db.words import Status, word_of
@@ -110,6 +110,7 @@ def mark_failed_with_retry_owned(
 
 
 def _end(db: JobDatabase, claim: Claim, **outcome: Any) -> str | None:
+    require_own(db, claim)
     elapsed_ms = max(0.0, (time.monotonic() - claim.began) * 1000)
     return end_owned(db, Outcome(job=_job(claim), duration_ms=elapsed_ms, **outcome))
 

@@ -95,12 +95,13 @@ def unknown(scope: Scope, worker_id: str, known: Collection[tuple[UUID, int]]) -
 
 
 def running(database: Database, job_id: UUID) -> ClaimedJob | None:
-    """The attempt that runs a job now, whoever makes it; locked until the transaction ends."""
-    rows = database.lock_rows(f"{CLAIMED_COLUMNS}, token, status, namespace", [job_id])
-    for row in rows:
-        if row[11:] == ("running", database.scope.namespace):
-            return _as_claimed(database, row)
-    return None
+    """The attempt that runs a job now, whoever makes it."""
+    rows = database.fetch(
+        f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS} WHERE id = %(id)s"  # noqa: S608
+        " AND namespace = %(namespace)s AND status = 'running'",
+        {"id": database.id_text(job_id)},
+    )
+    return _as_claimed(database, rows[0]) if rows else None
 
 
 def any_expired(database: Database) -> bool:

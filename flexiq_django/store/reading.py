@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from flexiq_django.models import ArchivedJob, Job, JobError
+from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError
 from flexiq_django.models.job import BaseJob
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
@@ -65,6 +65,14 @@ def errors_of(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:
     return [dict(row) for row in rows.order_by("id").values(
         "attempt", "error", "worker_id", "failed_at"
     )]  # fmt: skip
+
+
+def letter_of(scope: Scope, job_id: UUID) -> UUID | None:
+    """The dead letter of a job; ``None`` if it has none."""
+    rows = DeadLetter.objects.using(scope.using).filter(
+        namespace=scope.namespace, original_job_id=job_id
+    )
+    return rows.values_list("id", flat=True).first()
 
 
 def all_jobs(scope: Scope, *, limit: int | None, offset: int = 0) -> Iterator[StoredCall]:

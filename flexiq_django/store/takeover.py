@@ -17,6 +17,9 @@ from flexiq_django.store.vendors import open_database
 
 _RUNNING = "j.token = b.token AND j.status = 'running' AND j.namespace = %(namespace)s"
 
+#: How often to look again for the attempt that runs, when the one that was seen ended meanwhile.
+_LOOKS = 5
+
 Decide = Callable[[ClaimedJob], Settlement]
 
 
@@ -25,13 +28,19 @@ def settle_running(
 ) -> tuple[list[Settlement], Settled]:
     """Settle whatever attempt runs a job now; nothing if it is not running."""
     database = open_database(scope)
-    with database.transaction():
+    for _ in range(_LOOKS):
+        # Not locked: whoever settles a retry takes the row of its task's budget first.
         job = lease.running(database, job_id)
-        settlements = [] if job is None else [decide(job)]
-        outcome = settle_inside(
-            database, settlements, _RUNNING, {"token": "NULL"}, auto_retry=auto_retry
-        )
-    return as_written(settlements, outcome.buried), outcome
+        if job is None:
+            break
+        settlements = [decide(job)]
+        with database.transaction():
+            outcome = settle_inside(
+                database, settlements, _RUNNING, {"token": "NULL"}, auto_retry=auto_retry
+            )
+        if outcome.settled:
+            return as_written(settlements, outcome.buried), outcome
+    return [], Settled()
 
 
 def take_back(

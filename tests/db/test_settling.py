@@ -42,7 +42,11 @@ def test_failed_for_good_leaves_a_dead_letter(place: jobs.JobDatabase) -> None:
     assert jobs.mark_failed_owned(place, claim, caught.value)
 
     assert status(place, claim) == "failed"
-    assert DeadLetter.objects.get().original_job_id == row_of(claim).id
+    letter = DeadLetter.objects.get()
+    assert letter.original_job_id == row_of(claim).id
+    details = jobs.get_job_details(place, claim.id)
+    assert details is not None
+    assert details.dead_letter_id == str(letter.id)
     found = jobs.get_job(place, claim.id)
     assert found is not None
     assert found.error_message == "ValueError: no such picture"
@@ -166,6 +170,8 @@ def test_bad_failures_are_refused(
         jobs.mark_failed_with_retry_owned(place, claim, *arguments, **options)
     with pytest.raises(SerializationError):
         jobs.mark_completed_owned(place, claim, object())
+    with pytest.raises(InvalidOptionError, match="claim is of namespace 'default'; the database"):
+        jobs.mark_completed_owned(jobs.open_database(namespace="theirs"), claim)
     assert row_of(claim).status == "running"
 
 
