@@ -48,6 +48,7 @@ class Settings:
     HEARTBEAT_SECONDS: float | None = None
     #: Seconds running jobs get to finish when a worker is told to stop.
     STOP_TIMEOUT_SECONDS: float = 30
+    STRAY_GRACE_SECONDS: float = 5
     #: Longest pause between two looks for work where nothing wakes the worker, in seconds.
     POLL_SECONDS: float = 1.0
     #: Use LISTEN and NOTIFY on PostgreSQL. Switch off behind a pooler in transaction mode.
@@ -170,6 +171,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: _is_number(value) and 0 <= value <= _LONGEST,
         "a number of seconds, 0 or more",
     ),
+    "STRAY_GRACE_SECONDS": (_positive, "a number of seconds above 0"),
     "POLL_SECONDS": (_positive, "a number of seconds above 0"),
     "LISTEN": (lambda value: isinstance(value, bool), "True or False"),
     "MAX_PAYLOAD_BYTES": (lambda value: _natural(value) and value > 0, "a whole number above 0"),

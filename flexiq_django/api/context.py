@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, Protocol
@@ -71,10 +73,48 @@ class Attempt:
         #: Set when the body settled the job in a transaction of its own.
         self.is_settled = False
         self._end = threading.Lock()
+        self._stopping = threading.Lock()
+        self._stopper: Callable[[], object] | None = None
+        self._stops_gently = False
 
     def end(self) -> bool:
         """Claim the right to say how the attempt ended. True for the first caller only."""
         return self._end.acquire(blocking=False)
+
+    def begin_settling(self) -> None:
+        """The body settles the job now, in a transaction of its own."""
+        self.is_settling = True
+
+    def note_over(self) -> None:
+        """The attempt has lost its job: what its body does counts for nothing."""
+        if not self.is_over:
+            self.is_over = True
+            self.stop_body(gently=True)
+
+    def note_cancel_requested(self) -> None:
+        """Somebody has asked the job to stop."""
+        if not self.is_cancel_requested:
+            self.is_cancel_requested = True
+            self.stop_body(gently=True)
+
+    @contextlib.contextmanager
+    def stoppable(self, stopper: Callable[[], object], *, gently: bool = False) -> Iterator[None]:
+        """While this lasts, and not a moment longer, ``stop_body`` calls ``stopper``.
+
+        ``gently``: the body then still gets the chance to clean up.
+        """
+        self._stopper, self._stops_gently = stopper, gently
+        try:
+            yield
+        finally:
+            with self._stopping:
+                self._stopper = None
+
+    def stop_body(self, *, gently: bool = False) -> None:
+        """End the body, where its executor can do that; ``gently``: only if it can clean up."""
+        with self._stopping:
+            if self._stopper is not None and (self._stops_gently or not gently):
+                self._stopper()
 
     def check_cancelled(self) -> None:
         """See ``CurrentJob.check_cancelled``."""

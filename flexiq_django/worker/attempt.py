@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -58,29 +59,40 @@ class Runner:
         ``None`` when that has been settled already: by the body's own transaction, or over its
         head.
         """
-        job = attempt.job
-        task = self._find(job.task_name)
+        task = self._find(attempt.job.task_name)
         attempt.began = time.monotonic()
         set_current(attempt)
         try:
-            if task is None:
-                raise UnknownTaskError(
-                    f"unknown task {job.task_name!r}: no worker module declares it"
-                )
-            args, kwargs = decode_call(job.payload)
+            task = _require(task, attempt.job)
+            args, kwargs = decode_call(attempt.job.payload)
             if task.options.transactional:
                 return self._run_together(attempt, task, args, kwargs)
             return self._completed(attempt, self._call(task, args, kwargs))
-        except LeaseLost:
-            logger.warning(
-                "late result of job %s (%s) dropped: the attempt no longer owns the job",
-                job.id,
-                job.task_name,
-            )
-            return None
-        except (
-            BaseException
-        ) as error:  # SystemExit and KeyboardInterrupt end the job, not the worker
+        except BaseException as error:
+            return self._failed(attempt, task, error)
+        finally:
+            set_current(None)
+
+    async def run_async(self, attempt: Attempt) -> Outcome | None:
+        """``run`` for an ``async def`` body, in the event loop at hand.
+
+        A body that is cancelled because somebody asked for that, or because its lease is lost, has
+        ended as if it had asked itself.
+        """
+        task = self._find(attempt.job.task_name)
+        attempt.began = time.monotonic()
+        set_current(attempt)
+        try:
+            args, kwargs = decode_call(attempt.job.payload)
+            value = await self._call_async(_require(task, attempt.job), args, kwargs)
+            return self._completed(attempt, value)
+        except asyncio.CancelledError as error:
+            try:
+                attempt.check_cancelled()
+            except (LeaseLost, TaskCancelledError) as reason:
+                return self._failed(attempt, task, reason)
+            return self._failed(attempt, task, error)
+        except BaseException as error:
             return self._failed(attempt, task, error)
         finally:
             set_current(None)
@@ -90,6 +102,11 @@ class Runner:
             # Called here, so that a call that does not fit is seen in this frame (see below).
             return async_to_sync(_finish)(task.function(*args, **kwargs))
         return task.function(*args, **kwargs)
+
+    async def _call_async(
+        self, task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return await task.function(*args, **kwargs)
 
     def _run_together(
         self,
@@ -104,7 +121,7 @@ class Runner:
             outcome = self._completed(attempt, value)
             if outcome.ending is not Ending.COMPLETED:
                 raise _TooLate(outcome)
-            attempt.is_settling = True
+            attempt.begin_settling()
             complete(decide(outcome, task.options.retry))
         attempt.is_settled = True
         return outcome
@@ -127,10 +144,18 @@ class Runner:
 
     def _failed(
         self, attempt: Attempt, task: Task[Any, Any] | None, error: BaseException
-    ) -> Outcome:
+    ) -> Outcome | None:
+        """What to make of an error: SystemExit and KeyboardInterrupt too end the job only."""
+        job = attempt.job
+        if isinstance(error, LeaseLost):
+            logger.warning(
+                "late result of job %s (%s) dropped: the attempt no longer owns the job",
+                job.id,
+                job.task_name,
+            )
+            return None
         if isinstance(error, _TooLate):
             return error.outcome
-        job = attempt.job
         if isinstance(error, TaskCancelledError):
             return Outcome(
                 job=job,
@@ -150,6 +175,12 @@ class Runner:
 
 async def _finish(coroutine: Awaitable[Any]) -> Any:
     return await coroutine
+
+
+def _require(task: Task[Any, Any] | None, job: ClaimedJob) -> Task[Any, Any]:
+    if task is None:
+        raise UnknownTaskError(f"unknown task {job.task_name!r}: no worker module declares it")
+    return task
 
 
 class _TooLate(FlexiQError):  # noqa: N818 - control flow
@@ -202,7 +233,10 @@ def _is_call_mismatch(error: TypeError) -> bool:
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    return frame is not None and frame.tb_frame.f_code is Runner._call.__code__
+    return frame is not None and frame.tb_frame.f_code in _CALLS
+
+
+_CALLS = (Runner._call.__code__, Runner._call_async.__code__)
 
 
 def _elapsed_ms(attempt: Attempt) -> float:

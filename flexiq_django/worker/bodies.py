@@ -1,17 +1,21 @@
-"""Run claimed jobs in the executor's threads, and hand on how each ended."""
+"""Run claimed jobs in the executor's slots, and hand on how each ended."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from collections.abc import Callable, Sequence
 
+from asgiref.sync import sync_to_async
+
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import decide
+from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.worker.attempt import Runner, interrupted, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
-from flexiq_django.worker.connections import Keeper, clean_after_job, clean_before_job
+from flexiq_django.worker.connections import Keeper, clean_after_job, clean_before_job, close_all
 from flexiq_django.worker.executors.base import Executor
 from flexiq_django.worker.heartbeat import Holdings
 from flexiq_django.worker.loop import announce_started
@@ -23,7 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class Bodies:
-    """The bodies of this process. Each ends once: by itself, by its timeout, or cut off."""
+    """The bodies of this process. Each ends once: by itself, by its timeout, or cut off.
+
+    ``run_elsewhere`` runs a body that does not run in this process; ``None``: they all do.
+    """
 
     def __init__(
         self,
@@ -39,6 +46,7 @@ class Bodies:
         executor: Executor,
         may_begin: Callable[[ClaimedJob], bool],
         on_settled: Callable[[Sequence[ClaimedJob]], None],
+        run_elsewhere: Callable[[Attempt], Outcome | None] | None = None,
     ) -> None:
         self._namespace = options.scope.namespace
         self._worker_id = worker_id
@@ -57,14 +65,50 @@ class Bodies:
             max_result_bytes=options.max_result_bytes,
             max_error_bytes=options.max_error_bytes,
         )
+        self._run_body = run_elsewhere or self._run_here
+
+    # --- running ----------------------------------------------------------------------------------
 
     def run(self, job: ClaimedJob) -> None:
-        """Run the body of a job, in a thread of the executor."""
-        if not self._may_begin(job):
+        """Run the body of a job from a thread of the executor."""
+        attempt = self._begin(job)
+        if attempt is not None:
+            announce_started(job, self._worker_id)
+            self._finish(attempt, self._run_body(attempt))
+
+    async def run_async(self, job: ClaimedJob) -> None:
+        """Run the body of a job from a coroutine of the executor.
+
+        A body that is no coroutine, or shares its transaction with the completion, runs in a thread
+        of its own: the event loop must not wait for it.
+        """
+        task = self._catalogue.find(job.task_name)
+        if task is None or not task.is_async or task.options.transactional:
+            await _in_thread(lambda: self.run(job))
             return
+        attempt = self._begin(job)
+        if attempt is None:
+            return
+        attempt.is_watched = True  # it can be stopped without asking
+        await sync_to_async(self._prepare)(job)
+        body = asyncio.create_task(self._runner.run_async(attempt))
+        loop = asyncio.get_running_loop()
+        with attempt.stoppable(lambda: loop.call_soon_threadsafe(body.cancel), gently=True):
+            try:
+                await asyncio.wait([body])
+            except asyncio.CancelledError:  # the worker leaves
+                body.cancel()
+                raise
+        await sync_to_async(clean_after_job)()
+        self._finish(attempt, body.result())
+
+    def _begin(self, job: ClaimedJob) -> Attempt | None:
+        """The attempt that begins now; ``None`` if none does."""
+        if not self._may_begin(job):
+            return None
         if job.is_expired:
             self._settler.add(too_late(job))
-            return
+            return None
         task = self._catalogue.find(job.task_name)
         attempt = Attempt(
             job,
@@ -73,10 +117,20 @@ class Bodies:
             soft_timeout=task.options.soft_timeout if task else None,
         )
         self._holdings.begin(attempt)
+        return attempt
+
+    def _prepare(self, job: ClaimedJob) -> None:
         announce_started(job, self._worker_id)
+        clean_before_job()
+
+    def _run_here(self, attempt: Attempt) -> Outcome | None:
         clean_before_job()
         outcome = self._runner.run(attempt)
         clean_after_job()
+        return outcome
+
+    def _finish(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        job = attempt.job
         self._holdings.end(attempt)
         if not attempt.end():
             return  # timed out or interrupted: that has been said already
@@ -92,19 +146,22 @@ class Bodies:
             return
         self._settler.add(outcome)
 
+    # --- ending over a body's head ----------------------------------------------------------------
+
     def time_out(self, attempt: Attempt) -> None:
         """The time of an attempt is up: what its body does from now on counts for nothing."""
         if not attempt.end():
             return
         attempt.is_over = True
         logger.warning(
-            "job %s (%s) runs longer than its %s ms; its thread is given up",
+            "job %s (%s) runs longer than its %s ms and is given up",
             attempt.job.id,
             attempt.job.task_name,
             attempt.job.timeout_ms,
         )
         self._settler.add(late(attempt))
         self._holdings.end(attempt)
+        attempt.stop_body()
         self._executor.replace_slot(attempt.job)
 
     def interrupt(self, attempt: Attempt) -> None:
@@ -114,3 +171,18 @@ class Bodies:
             "job %s (%s) is interrupted: the worker stops", attempt.job.id, attempt.job.task_name
         )
         self._settler.add(interrupted(attempt))
+
+
+async def _in_thread(action: Callable[[], None]) -> None:
+    """Run an action in a thread of its own, which may outlive the wait for it."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        try:
+            action()
+        finally:
+            close_all()
+            loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=run, name="flexiq-job-thread", daemon=True).start()
+    await done.wait()

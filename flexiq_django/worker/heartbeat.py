@@ -148,9 +148,10 @@ class Heartbeat:
         seen = self._keeper.call(lambda: journal.look(self._scope, held))
         for attempt in watched:
             if attempt.job.id not in seen:
-                attempt.is_over = True
+                if not attempt.is_settling:
+                    attempt.note_over()
             elif seen[attempt.job.id]:
-                attempt.is_cancel_requested = True
+                attempt.note_cancel_requested()
 
     def _beat(self) -> None:
         held, asked = self._holdings.fences(), time.monotonic()
@@ -174,7 +175,7 @@ class Heartbeat:
     def _note_lost(self, lost: set[UUID]) -> None:
         for attempt in self._holdings.attempts():
             if attempt.job.id in lost and not (attempt.is_over or attempt.is_settling):
-                attempt.is_over = True
+                attempt.note_over()
                 logger.warning(
                     "lost the lease of job %s (%s): what it writes from now on is dropped",
                     attempt.job.id,

@@ -13,8 +13,6 @@ from typing import Any
 from flexiq_django import __version__
 from flexiq_django.worker.options import WorkerOptions
 
-EXECUTOR = "threads"
-
 
 def new_worker_id() -> str:
     """A name no other boot of any worker has: host, process, and a few random letters."""
@@ -28,7 +26,7 @@ def describe_row(options: WorkerOptions, worker_id: str) -> dict[str, Any]:
         "hostname": socket.gethostname()[:200],
         "pid": os.getpid(),
         "queues": json.dumps(options.queues),
-        "executor": EXECUTOR,
+        "executor": options.executor,
         "concurrency": options.concurrency,
         "deployment_id": options.deployment_id,
         "version": __version__,
@@ -41,7 +39,9 @@ def describe_row(options: WorkerOptions, worker_id: str) -> dict[str, Any]:
 def describe(options: WorkerOptions) -> str:
     """What the worker does, for its log."""
     served = "all queues" if options.queues is None else f"queues {', '.join(options.queues)}"
-    return f"namespace {options.scope.namespace}, {served}, {options.concurrency} {EXECUTOR}"
+    return (
+        f"namespace {options.scope.namespace}, {served}, {options.concurrency} {options.executor}"
+    )
 
 
 def log_to_stderr(verbosity: int) -> None:

@@ -148,7 +148,7 @@ class ClaimLoop:
         executor.low_water = max(0, int(wanted / 2) - executor.concurrency)
         if at_hand >= executor.concurrency and room < wanted / 2:
             return 0
-        limit = self._options.max_jobs
+        limit = self._options.most_claims
         return max(0, room if limit is None else min(room, limit - self.claimed))
 
     def _claim(self, limit: int) -> list[ClaimedJob]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import deque
@@ -51,16 +52,7 @@ class Notebook:
 
     def look(self, attempt: Attempt) -> None:
         """Bring the flags of an attempt up to date on the calling thread's connection."""
-        if not journal.can_look(self._scope):
-            return
-        key = (attempt.job.id, attempt.job.token)
-        try:
-            seen = journal.look(self._scope, [key]).get(attempt.job.id)
-        except DatabaseError:  # the heartbeat will tell; the task must not fail over it
-            logger.warning("could not look whether job %s is cancelled", key[0], exc_info=True)
-            return
-        attempt.is_over = attempt.is_over or seen is None
-        attempt.is_cancel_requested = bool(seen)
+        look(self._scope, attempt)
 
     def _put(self, kind: str, job: ClaimedJob, value: Any) -> None:
         self._notes.append((kind, job, value))
@@ -117,3 +109,28 @@ class Notebook:
             message=message,
             extra=extra,
         )
+
+
+def look(scope: Scope, attempt: Attempt) -> None:
+    """Bring the flags of an attempt up to date on the calling thread's connection.
+
+    Not from inside an event loop, which must not wait for a database: there the heartbeat tells.
+    """
+    if not journal.can_look(scope) or _is_in_loop():
+        return
+    key = (attempt.job.id, attempt.job.token)
+    try:
+        seen = journal.look(scope, [key]).get(attempt.job.id)
+    except DatabaseError:  # the heartbeat will tell; the task must not fail over it
+        logger.warning("could not look whether job %s is cancelled", key[0], exc_info=True)
+        return
+    attempt.is_over = attempt.is_over or seen is None
+    attempt.is_cancel_requested = bool(seen)
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -15,6 +15,7 @@ class WorkerOptions:
 
     scope: Scope
     queues: tuple[str, ...] | None = None
+    executor: str = "threads"
     concurrency: int = 8
     deployment_id: str | None = None
     burst: bool = False
@@ -23,6 +24,8 @@ class WorkerOptions:
     lock_grace: float = 60
     heartbeat: float = 15
     stop_timeout: float = 30
+    #: Seconds after which a body that should have ended counts as one that never will.
+    stray_grace: float = 5
     poll: float = 1.0
     listen: bool = True
     max_result_bytes: int = 1_048_576
@@ -35,6 +38,11 @@ class WorkerOptions:
     archive_after: float | None = None
     #: Values that should be the same in the whole fleet, as published in the worker's row.
     fleet_values: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def most_claims(self) -> int | None:
+        """After how many jobs the worker leaves; with child processes, only these are replaced."""
+        return None if self.executor == "processes" else self.max_jobs
 
     @property
     def lease_ms(self) -> int:

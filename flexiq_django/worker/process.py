@@ -18,7 +18,7 @@ from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.chores import build_chores
 from flexiq_django.worker.connections import GaveUp, Keeper
-from flexiq_django.worker.executors.threads import ThreadExecutor
+from flexiq_django.worker.executors import make_executor
 from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop
 from flexiq_django.worker.notebook import Notebook
@@ -26,6 +26,7 @@ from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.readiness import require_ready
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.shutdown import handled_signals, within
+from flexiq_django.worker.spawned import run_bodies
 from flexiq_django.worker.waking import make_waker
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class WorkerProcess:
     def __init__(self, options: WorkerOptions) -> None:
         self.options = options
         self.worker_id = identity.new_worker_id()
+        #: Whether the process holds bodies that only its end can stop, and drained because of it.
+        self.is_tainted = False
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
         scope = options.scope
         self._catalogue = Catalogue(scope)
@@ -52,8 +55,14 @@ class WorkerProcess:
         self._holdings = Holdings()
         self._buffer = Buffer(options.concurrency)
         self._notebook = Notebook(scope)
-        self._executor = ThreadExecutor(
-            options.concurrency, lambda job: self._bodies.run(job), self._on_low
+        self._executor = make_executor(
+            options.executor,
+            options.concurrency,
+            run=lambda job: self._bodies.run(job),
+            run_async=lambda job: self._bodies.run_async(job),
+            on_low=self._on_low,
+            child=(run_bodies, (options,)),
+            max_jobs=options.max_jobs,
         )
         self._settler = self._make_settler()
         self._heartbeat = Heartbeat(
@@ -118,6 +127,7 @@ class WorkerProcess:
             executor=self._executor,
             may_begin=self._loop.may_begin,
             on_settled=self._on_settled,
+            run_elsewhere=getattr(self._executor, "run_body", None),
         )
 
     # --- life -------------------------------------------------------------------------------------
@@ -174,9 +184,17 @@ class WorkerProcess:
         return self._drain_until
 
     def _work(self) -> None:
-        limit = self.options.max_jobs
+        limit = self.options.most_claims
         while not self._stops:
             found = self._loop.turn()
+            if self._executor.oldest_stray > self.options.stray_grace:
+                logger.warning(
+                    "%s bodies still run long after their time was up; the worker drains, to be"
+                    " started anew",
+                    self._executor.strays,
+                )
+                self.is_tainted = True
+                return
             if limit is not None and self._loop.claimed >= limit:
                 logger.info("claimed %s jobs, which is the most for one process", limit)
                 return
@@ -203,6 +221,7 @@ class WorkerProcess:
         stragglers = [each for each in self._holdings.attempts() if each.end()]
         for attempt in stragglers:
             self._bodies.interrupt(attempt)
+        self._executor.close()
         settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
         self._chores.stop(LAST_WRITES)
         self._heartbeat.stop(LAST_WRITES)

@@ -15,6 +15,7 @@ import threading
 import time
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
+from typing import NoReturn
 
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.worker.options import WorkerOptions
@@ -26,6 +27,8 @@ _HEALTHY_AFTER = 10.0
 _LONGEST_PAUSE = 30.0
 #: Seconds a child gets beyond its own stop timeout before it is killed.
 _BEYOND = 20.0
+#: Exit code of a child that has to be replaced, as bodies in it do not end (EX_TEMPFAIL).
+TAINTED = 75
 #: Exit code of a child that cannot work until somebody changes something (EX_CONFIG).
 MISCONFIGURED = 78
 
@@ -147,7 +150,10 @@ def run_child(options: WorkerOptions) -> None:
     log_to_stderr(options.verbosity)
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
-        code = WorkerProcess(options).run()
+        worker = WorkerProcess(options)
+        code = worker.run()
+        if worker.is_tainted:
+            code = TAINTED
     except FlexiQError as error:
         logger.error("%s", error)
         code = MISCONFIGURED
@@ -160,6 +166,14 @@ def leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
+
+
+def start_again() -> NoReturn:
+    """Replace this process by a new one of the same command line."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command
 
 
 def _follow_parent() -> None:

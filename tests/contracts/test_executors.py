@@ -1,23 +1,53 @@
 """What the worker may rely on, whichever executor runs the bodies.
 
-A new executor joins by one entry in EXECUTORS: how to make one that calls `run` with each job.
+A new executor joins by one entry in EXECUTORS: how to make one that calls `run` with each job. What
+bodies may rely on is in tests/flows/test_executors.py.
 """
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.worker.executors.base import Executor
+from flexiq_django.worker.executors.coroutines import CoroutineExecutor
+from flexiq_django.worker.executors.processes import ProcessExecutor
 from flexiq_django.worker.executors.threads import ThreadExecutor
+from tests.contracts import idle
 from tests.factories import ClaimedJobFactory
 from tests.waiting import wait_until
 
 Maker = Callable[[int, Callable[[ClaimedJob], None], Callable[[], None]], Executor]
 
-EXECUTORS: dict[str, Maker] = {"threads": ThreadExecutor}
+
+def make_coroutines(
+    concurrency: int, run: Callable[[ClaimedJob], None], on_low: Callable[[], None]
+) -> CoroutineExecutor:
+    pool = ThreadPoolExecutor(20)
+
+    async def run_async(job: ClaimedJob) -> None:
+        await asyncio.get_running_loop().run_in_executor(pool, run, job)
+
+    return CoroutineExecutor(concurrency, run_async, on_low)
+
+
+def make_processes(
+    concurrency: int, run: Callable[[ClaimedJob], None], on_low: Callable[[], None]
+) -> ProcessExecutor:
+    return ProcessExecutor(concurrency, run, on_low, target=idle.serve)
+
+
+EXECUTORS: dict[str, Maker] = {
+    "threads": ThreadExecutor,
+    "processes": make_processes,
+    "coroutines": make_coroutines,
+}
+#: Those that cannot end every body, and so must be able to give its slot away.
+GIVING_AWAY = ["threads", "coroutines"]
 
 DEADLINE = 20.0
 
@@ -39,6 +69,9 @@ class Bench:
         self.executor = self._make(concurrency, self._run, self._on_low)
         if start:
             self.executor.start()
+            until(lambda: self.executor.concurrency == concurrency, "every slot is there")
+            with self._lock:
+                self.lows = 0
         return self.executor
 
     def _run(self, job: ClaimedJob) -> None:
@@ -75,6 +108,7 @@ class Bench:
         for door in self._doors.values():
             door.set()
         self.executor.stop()
+        self.executor.close()
 
 
 @pytest.fixture(params=EXECUTORS)
@@ -131,6 +165,22 @@ def test_no_more_run_at_once_than_there_are_slots(bench: Bench) -> None:
     assert (executor.running, executor.waiting) == (3, 4)
 
 
+@pytest.mark.parametrize("bench", GIVING_AWAY, indirect=True)
+def test_strays_are_counted_until_they_end(bench: Bench) -> None:
+    executor = bench.open(1)
+    (stuck,) = bench.submit(1)
+    until(lambda: bench.begun == [stuck], "the slot is taken")
+    assert (executor.strays, executor.oldest_stray) == (0, 0.0)
+
+    executor.replace_slot(stuck)
+    assert executor.strays == 1
+    until(lambda: executor.oldest_stray > 0, "it grows older")
+
+    bench.door(stuck).set()
+    until(lambda: executor.strays == 0, "it ends after all")
+    assert executor.oldest_stray == 0.0
+
+
 def test_jobs_submitted_before_the_start_wait_for_it(bench: Bench) -> None:
     executor = bench.open(2, start=False)
     jobs = bench.submit(2)
@@ -171,6 +221,7 @@ def test_what_was_handed_back_may_come_again(bench: Bench) -> None:
     assert bench.begun == [blocker, *later]
 
 
+@pytest.mark.parametrize("bench", GIVING_AWAY, indirect=True)
 def test_a_body_that_will_not_end_gives_its_slot_to_others(bench: Bench) -> None:
     executor = bench.open(1)
     stuck, waiting = bench.submit(2)
@@ -182,6 +233,7 @@ def test_a_body_that_will_not_end_gives_its_slot_to_others(bench: Bench) -> None
     assert executor.running == 1
 
 
+@pytest.mark.parametrize("bench", GIVING_AWAY, indirect=True)
 def test_a_body_that_ends_after_all_brings_no_second_slot(bench: Bench) -> None:
     executor = bench.open(1)
     stuck, *others = bench.submit(4)
@@ -198,6 +250,7 @@ def test_a_body_that_ends_after_all_brings_no_second_slot(bench: Bench) -> None:
     assert executor.waiting == 1
 
 
+@pytest.mark.parametrize("bench", GIVING_AWAY, indirect=True)
 def test_replacing_twice_or_too_late_does_nothing(bench: Bench) -> None:
     executor = bench.open(1)
     stuck, second, third = bench.submit(3)
@@ -213,6 +266,7 @@ def test_replacing_twice_or_too_late_does_nothing(bench: Bench) -> None:
     assert (executor.running, executor.waiting) == (1, 1)
 
 
+@pytest.mark.parametrize("bench", GIVING_AWAY, indirect=True)
 def test_a_job_that_runs_again_beside_its_older_attempt_is_told_apart(bench: Bench) -> None:
     executor = bench.open(1)
     (older,) = bench.submit(1)

@@ -20,6 +20,10 @@ class Gate:
     def __str__(self) -> str:
         return str(self._path)
 
+    def beside(self, name: str) -> "Gate":
+        """Another gate."""
+        return Gate(self._path.with_name(f"{self._path.name}-{name}"))
+
     def open(self) -> None:
         """Let everybody through, now and later."""
         self._path.touch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -17,10 +18,11 @@ from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.management.given import scope_of
 from flexiq_django.worker.connections import close_all, require_reachable
+from flexiq_django.worker.executors import EXECUTORS
 from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
-from flexiq_django.worker.supervisor import Supervisor, leave
+from flexiq_django.worker.supervisor import Supervisor, leave, start_again
 
 
 class Command(BaseCommand):
@@ -37,10 +39,17 @@ class Command(BaseCommand):
             help="Names of the queues to serve, with commas between them. Default: every queue.",
         )
         parser.add_argument(
+            "--executor",
+            choices=sorted(EXECUTORS),
+            default="threads",
+            help="What runs the jobs: threads, for work that waits; child processes, for work that"
+            " computes; coroutines, for async def tasks. Default: threads.",
+        )
+        parser.add_argument(
             "--concurrency",
             type=_positive,
-            default=8,
-            help="Jobs that run at the same time in one process. Default: 8.",
+            help="Jobs that run at the same time in one worker. Default: 8 threads, one child"
+            " process for each core, or 100 coroutines.",
         )
         parser.add_argument(
             "--processes",
@@ -62,7 +71,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--max-jobs",
             type=_positive,
-            help="Leave a process after this many jobs; a supervisor then starts a new one.",
+            help="Leave a process after this many jobs; a supervisor then starts a new one. With"
+            " the executor processes: replace each child after this many.",
         )
         parser.add_argument(
             "--drain-timeout",
@@ -94,6 +104,8 @@ class Command(BaseCommand):
             code = worker.run()
         except FlexiQError as error:
             raise CommandError(str(error)) from None
+        if worker.is_tainted:
+            start_again()
         if worker.has_strays:
             leave(code)
         if code:
@@ -106,13 +118,14 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     deployment_id = given.get("deployment_id") or settings.DEPLOYMENT_ID
     drain = given.get("drain_timeout")
     stop_timeout = settings.STOP_TIMEOUT_SECONDS if drain is None else drain
-    scope = scope_of(given)
+    scope, executor = scope_of(given), given["executor"]
     auto_retry = auto_retry_for(scope)
     retention = windows_of(scope)
     return WorkerOptions(
         scope=scope,
         queues=_queues(given.get("queues")),
-        concurrency=given["concurrency"],
+        executor=executor,
+        concurrency=given["concurrency"] or EXECUTORS[executor](os.cpu_count() or 1),
         deployment_id=deployment_id
         and check.check_name("--deployment-id", deployment_id, longest=100),
         burst=given["burst"],
@@ -121,6 +134,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         lock_grace=settings.LOCK_GRACE_SECONDS,
         heartbeat=settings.heartbeat_seconds,
         stop_timeout=stop_timeout,
+        stray_grace=settings.STRAY_GRACE_SECONDS,
         poll=settings.POLL_SECONDS,
         listen=settings.LISTEN,
         max_result_bytes=settings.MAX_PAYLOAD_BYTES,
