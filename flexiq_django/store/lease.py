@@ -8,6 +8,7 @@ from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.store.gates import QUEUES, TASKS
 from flexiq_django.store.meter import refund
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
@@ -15,18 +16,30 @@ from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database
 from flexiq_django.store.vendors.batches import json_batches
 
 _FENCE = "j.token = b.token AND j.status = 'running'"
+#: Not one whose place under a limit is free again since its lease ran out, or is about to be.
+_HAS_PLACE = (
+    "(j.lease_at > {last_call} OR NOT EXISTS ("  # noqa: S608 - names are our own
+    f"SELECT 1 FROM {QUEUES} AS g WHERE g.namespace = j.namespace AND g.name = j.queue"
+    " AND g.max_concurrent IS NOT NULL) AND NOT EXISTS ("
+    f"SELECT 1 FROM {TASKS} AS g WHERE g.namespace = j.namespace AND g.name = j.task_name"
+    " AND g.max_concurrent IS NOT NULL))"
+)
 
 
 def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> set[UUID]:
     """Extend the leases of jobs by (id, token) to ``lease_ms`` from now; the ids still owned.
 
-    A job that is missing from the answer belongs to somebody else, or has ended. A row that
-    somebody has locked is not waited for, as that would let the other leases run out: it counts as
-    owned, and the reaper, which skips locked rows too, cannot take it.
+    A job that is missing from the answer belongs to somebody else, or has ended, or its lease ran
+    out under a concurrency limit, where its place may be taken by now. A row that somebody has
+    locked is not waited for, as that would let the other leases run out: it counts as owned, and
+    the reaper, which skips locked rows too, cannot take it.
     """
     database = open_database(scope)
     rows = _fences(database, held)
     columns = {"id": "id", "token": "big"}
+    # A little before the lease ends: a claim that counts must not meet a renewal on its way.
+    last_call = database.plus_ms("{now}", str(lease_ms // 10))
+    condition = f"{_FENCE} AND {_HAS_PLACE.replace('{last_call}', last_call)}"
     with database.transaction():
         free = database.lock_free(rows)
         owned = database.update_joined(
@@ -37,13 +50,13 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> s
             },
             columns,
             [row for row in rows if free is None or row["id"] in free],
-            _FENCE,
+            condition,
             {"lease_ms": lease_ms},
         )
     if len(owned) == len(rows):
         return owned
     source = database.rows_from_json("batch", columns)
-    sql = f"SELECT j.id FROM {source} JOIN {JOBS} AS j ON j.id = b.id WHERE {_FENCE}"  # noqa: S608
+    sql = f"SELECT j.id FROM {source} JOIN {JOBS} AS j ON j.id = b.id WHERE {condition}"  # noqa: S608
     return owned | {
         database.read_id(key)
         for batch in json_batches(rows)

@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from flexiq_django.models import Job
-from flexiq_django.store import lease, settle
+from flexiq_django.store import lease, settle, steer
 from flexiq_django.store.ids import new_id
 from tests.concurrency import OtherConnection
 from tests.factories import NOW, ClaimedJobFactory, at, later
@@ -79,6 +79,25 @@ def test_a_row_that_somebody_has_locked_delays_no_other_lease(
     other_connection.run(transaction.rollback)
     assert stored(free.id).lease_at == later(90)
     assert stored(locked.id).lease_at == later(60)
+
+
+@pytest.mark.parametrize("limited", ["queue", "task"])
+def test_a_lease_that_ran_out_under_a_limit_is_not_renewed(limited: str) -> None:
+    free = running(queue="free", task_name="app.free")
+    if limited == "queue":
+        steer.set_queue(at(), "one", max_concurrent=1)
+    else:
+        steer.declare_limits(at(), {"app.one": {"max_concurrent": 1}})
+    enqueue(2, queue="one", task_name="app.one")
+    (frozen,) = claim(at(), lease_ms=10_000)
+    (taken,) = claim(at(11), lease_ms=10_000)  # the place was free again
+
+    held = [(job.id, job.token) for job in (free, frozen, taken)]
+    assert lease.renew(at(70), held, lease_ms=10_000) == {free.id}
+
+    assert stored(frozen.id).lease_at == later(10)
+    # Its result still counts, as long as nobody else has the job.
+    assert settle.settle(at(71), [settlement(frozen)]).settled == {frozen.id}
 
 
 def test_a_job_given_back_is_as_if_never_claimed() -> None:

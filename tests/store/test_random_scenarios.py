@@ -1,0 +1,387 @@
+"""Random lives of many jobs, compared step by step with the rules in `rules.py`.
+
+Whatever the order of claims, crashes, stops, requeues, cancels, pauses and limits: each job is
+where the rules say, an attempt that lost its job changes nothing, and no limit is ever exceeded.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
+from flexiq_django.exceptions import DependencyError
+from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError
+from flexiq_django.store import archive, lease, operate, promote, purge, revive, settle, steer
+from flexiq_django.store.enqueue import insert_jobs
+from flexiq_django.store.scope import Scope
+from tests.factories import NewJobFactory, at
+from tests.store.acting import claim, settlement
+from tests.store.rules import BAD, ENDED, Model, ModelJob, Rule
+
+pytestmark = pytest.mark.django_db
+
+LEASE = 20.0
+QUEUES = st.sampled_from(["mail", "render"])
+TASKS = st.sampled_from(["app.send", "app.draw", "app.sum"])
+
+
+class Lives(RuleBasedStateMachine):
+    """Jobs of one namespace, and all that may happen to them."""
+
+    jobs: Bundle[UUID] = Bundle("jobs")
+    attempts: Bundle[ClaimedJob] = Bundle("attempts")
+
+    @initialize()
+    def begin(self) -> None:
+        self.namespace = f"random-{uuid4().hex[:12]}"
+        self.model = Model()
+
+    @property
+    def scope(self) -> Scope:
+        return at(self.model.now, namespace=self.namespace)
+
+    # --- time and jobs ----------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([1, 7, 19, 30]))
+    def wait(self, seconds: int) -> None:
+        self.model.now += seconds
+        while promote.promote_due(self.scope)[0]:
+            pass
+
+    @rule(
+        target=jobs,
+        queue=QUEUES,
+        task=TASKS,
+        priority=st.integers(-1, 1),
+        delay=st.sampled_from([0, 0, 0, 7, 30]),
+        max_retries=st.integers(0, 2),
+        key=st.sampled_from([None, None, "one", "two"]),
+        parents=st.lists(jobs, max_size=2, unique=True),
+        may_fail=st.booleans(),
+    )
+    def enqueue(
+        self,
+        queue: str,
+        task: str,
+        priority: int,
+        delay: int,
+        max_retries: int,
+        key: str | None,
+        parents: list[UUID],
+        may_fail: bool,
+    ) -> UUID:
+        new = NewJobFactory(
+            queue=queue,
+            task_name=task,
+            priority=priority,
+            delay_ms=delay * 1000,
+            max_retries=max_retries,
+            unique_key=key,
+            parents=tuple(parents),
+            allow_parent_failure=may_fail,
+            is_limited=("task", task) in self.model.rules,
+        )
+        known = [self.model.jobs[parent] for parent in parents if parent in self.model.jobs]
+        if any(job.status in BAD for job in known) and not may_fail:
+            with pytest.raises(DependencyError):
+                insert_jobs(self.scope, [new])
+            return new.id
+        (stands,) = insert_jobs(self.scope, [new])
+        holder = self.model.holder(key) if key else None
+        assert stands == (holder.id if holder else new.id)
+        if holder is None:
+            self._note(new, {job.id: may_fail for job in known if job.status not in ENDED})
+        return stands
+
+    def _note(self, new: NewJob, parents: dict[UUID, bool] | None = None) -> None:
+        self.model.jobs[new.id] = ModelJob(
+            id=new.id,
+            queue=new.queue,
+            task=new.task_name,
+            priority=new.priority,
+            due=self.model.now + new.delay_ms / 1000,
+            max_retries=new.max_retries,
+            key=new.unique_key,
+            parents=parents or {},
+        )
+
+    # --- attempts ---------------------------------------------------------------------------------
+
+    @rule(target=attempts, limit=st.integers(1, 5))
+    def claim(self, limit: int) -> Any:
+        model = self.model
+        ready = sorted(model.ready(), key=lambda job: job.rank)
+        claimed = claim(self.scope, limit=limit, lease_ms=int(LEASE * 1000))
+
+        assert len({job.id for job in claimed}) == len(claimed) <= limit
+        for each in claimed:
+            job = model.jobs[each.id]
+            assert job in ready, "claimed what was not ready"
+            assert model.has_room(job), "claimed above a limit"
+            model.start(job, each.token, LEASE)
+            assert (each.attempt, each.retry_count) == (job.attempt, job.retry_count)
+        left = [job for job in model.ready() if model.has_room(job)]
+        assert len(claimed) == limit or not left, "left a job that could have started"
+        taken = [model.jobs[each.id] for each in claimed]
+        assert taken == sorted(taken, key=lambda job: job.rank)
+        if not model.rules:
+            assert taken == ready[:limit], "did not take the best"
+        return multiple(*claimed)
+
+    def _owns(self, attempt: ClaimedJob) -> bool:
+        job = self.model.jobs.get(attempt.id)
+        return job is not None and job.status == "running" and job.token == attempt.token
+
+    def _settle(
+        self, attempt: ClaimedJob, written: Settlement, apply: Callable[[ModelJob], None]
+    ) -> None:
+        is_owned = self._owns(attempt)
+        job = self.model.jobs.get(attempt.id)
+        # The answer to the same settlement may have been lost: then it is known again.
+        is_repeat = (
+            not is_owned
+            and job is not None
+            and not job.is_archived
+            and job.token == attempt.token
+            and job.status == written.status
+        )
+        outcome = settle.settle(self.scope, [written])
+        assert (attempt.id in outcome.settled) == (is_owned or is_repeat)
+        assert (attempt.id in outcome.lost) == (not is_owned and not is_repeat)
+        if is_owned and job is not None:
+            apply(job)
+
+    @rule(attempt=attempts)
+    def complete(self, attempt: ClaimedJob) -> None:
+        self._settle(
+            attempt,
+            settlement(attempt, result="1", duration_ms=5.0, succeeded=True),
+            lambda job: self.model.end(job, "complete"),
+        )
+
+    @rule(attempt=attempts, wait=st.sampled_from([0, 0, 5, 40]))
+    def fail(self, attempt: ClaimedJob, wait: int) -> None:
+        if attempt.retry_count >= attempt.max_retries:
+            written = settlement(attempt, "dead", error="broken", attempt_error="broken")
+            self._settle(attempt, written, self._die)
+        else:
+            written = settlement(attempt, "pending", attempt_error="broken", wait_ms=wait * 1000)
+            self._settle(attempt, written, lambda job: self.model.retry(job, wait))
+
+    def _die(self, job: ModelJob) -> None:
+        job.errors += 1
+        self.model.end(job, "dead")
+
+    @rule(attempt=attempts)
+    def stop_at_request(self, attempt: ClaimedJob) -> None:
+        self._settle(
+            attempt,
+            settlement(attempt, "cancelled", error="cancelled by request"),
+            lambda job: self.model.end(job, "cancelled"),
+        )
+
+    @rule(attempt=attempts)
+    def give_back(self, attempt: ClaimedJob) -> None:
+        is_owned = self._owns(attempt)
+        assert lease.release(self.scope, [attempt]) == ({attempt.id} if is_owned else set())
+        if is_owned:
+            self.model.give_back(self.model.jobs[attempt.id])
+
+    @rule(attempt=attempts)
+    def beat(self, attempt: ClaimedJob) -> None:
+        job = self.model.jobs.get(attempt.id)
+        renewed = lease.renew(self.scope, [(attempt.id, attempt.token)], lease_ms=int(LEASE * 1000))
+        if not self._owns(attempt) or job is None:
+            assert renewed == set()
+        elif job.lease_until > self.model.now + LEASE / 10 or all(
+            limit.at_once is None for _, limit in self.model.rules_of(job)
+        ):
+            assert renewed == {attempt.id}
+            job.lease_until = self.model.now + LEASE
+        else:
+            assert renewed == set(), "a place that was free again was taken a second time"
+
+    @rule()
+    def reap(self) -> None:
+        model = self.model
+        gone = {
+            job.id: job
+            for job in model.live()
+            if job.status == "running" and job.lease_until <= model.now
+        }
+
+        def decide(job: ClaimedJob) -> Settlement:
+            if job.retry_count >= job.max_retries:
+                return settlement(job, "dead", error="worker lost", attempt_error="worker lost")
+            return settlement(job, "pending", attempt_error="worker lost")
+
+        written, _ = settle.reap(self.scope, decide)
+        assert {each.job_id for each in written} == set(gone)
+        for job in gone.values():
+            job.token = None
+            if job.retry_count >= job.max_retries:
+                self._die(job)
+            else:
+                model.retry(job, 0)
+
+    # --- what people do ---------------------------------------------------------------------------
+
+    @rule(key=jobs)
+    def cancel(self, key: UUID) -> None:
+        job = self.model.jobs.get(key)
+        is_pending = job is not None and job.status == "pending"
+        assert bool(operate.cancel(self.scope, key)) == is_pending
+        if is_pending and job is not None:
+            job.parents.clear()
+            self.model.end(job, "cancelled")
+
+    @rule(key=jobs)
+    def requeue(self, key: UUID) -> None:
+        job = self.model.jobs.get(key)
+        is_running = job is not None and job.status == "running"
+        assert revive.requeue(self.scope, key, limited={}) == is_running
+        if is_running and job is not None:
+            job.status, job.token, job.due = "pending", None, self.model.now
+
+    @rule(target=jobs, key=jobs)
+    def replay(self, key: UUID) -> UUID:
+        job = self.model.jobs.get(key)
+        copy = revive.replay(self.scope, key, limited={})
+        assert (copy is not None) == (job is not None)
+        if copy is None:
+            return key
+        self._note(copy)
+        return copy.id
+
+    @rule(target=jobs)
+    def retry_dead(self) -> Any:
+        letters = dict(
+            DeadLetter.objects.filter(namespace=self.namespace).values_list("id", "original_job_id")
+        )
+        outcome = revive.retry_dead(self.scope, list(letters), limited={})
+        assert set(outcome.jobs) == set(letters)
+        for letter, new in outcome.jobs.items():
+            self.model.jobs[letters[letter]].has_letter = False
+            self._note(new)
+        return multiple(*(new.id for new in outcome.jobs.values()))
+
+    @rule(queue=QUEUES, pauses=st.booleans())
+    def pause_or_resume(self, queue: str, pauses: bool) -> None:
+        if pauses:
+            steer.pause(self.scope, queue)
+            self.model.paused.add(queue)
+        else:
+            assert steer.resume(self.scope, queue) == (queue in self.model.paused)
+            self.model.paused.discard(queue)
+
+    @rule(
+        queue=QUEUES,
+        at_once=st.sampled_from([None, 1, 2]),
+        per_minute=st.sampled_from([None, 1, 4]),
+    )
+    def limit_queue(self, queue: str, at_once: int | None, per_minute: int | None) -> None:
+        rate_limit = per_minute and f"{per_minute}/m"
+        steer.set_queue(self.scope, queue, max_concurrent=at_once, rate_limit=rate_limit)
+        self._limit(("queue", queue), at_once=at_once, per_minute=per_minute)
+
+    @rule(task=TASKS, at_once=st.sampled_from([None, 1, 3]), per_minute=st.sampled_from([None, 3]))
+    def limit_task(self, task: str, at_once: int | None, per_minute: int | None) -> None:
+        declared = {"max_concurrent": at_once, "rate_limit": per_minute and f"{per_minute}/m"}
+        steer.declare_limits(self.scope, {task: {**declared, "retry_budget": None}})
+        self._limit(("task", task), at_once=at_once, per_minute=per_minute)
+
+    def _limit(self, key: tuple[str, str], *, at_once: int | None, per_minute: int | None) -> None:
+        limit = self.model.rules.setdefault(key, Rule())
+        limit.refill(self.model.now)
+        if per_minute != limit.per_minute:
+            self._change_rate(limit, per_minute)
+        limit.at_once = at_once
+        if limit.at_once is None and limit.per_minute is None:
+            del self.model.rules[key]
+
+    def _change_rate(self, limit: Rule, per_minute: int | None) -> None:
+        # A bucket is the moment at which it is full again: what is missing is missing as long.
+        if limit.per_minute is None or per_minute is None:
+            limit.tokens = float(per_minute or 0)
+        else:
+            limit.tokens *= per_minute / limit.per_minute
+        limit.per_minute = per_minute
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(purges=st.booleans())
+    def tidy(self, purges: bool) -> None:
+        if purges:
+            for _ in purge.purge_completed(self.scope, older_than_ms=-1):
+                pass
+            gone = [job.id for job in self.model.jobs.values() if job.status == "complete"]
+            for key in gone:
+                del self.model.jobs[key]
+            return
+        while archive.archive_batch(self.scope, older_than_ms=-1):
+            pass
+        for job in self.model.live():
+            job.is_archived = job.status in ENDED
+
+    # --- comparison -------------------------------------------------------------------------------
+
+    @invariant()
+    def every_job_is_where_the_rules_say(self) -> None:
+        columns = ("id", "status", "attempt", "retry_count")
+        stored = {row[0]: row for row in self._rows(Job, *columns)}
+        archived = {row[0]: row for row in self._rows(ArchivedJob, *columns)}
+        for job in self.model.jobs.values():
+            row = (archived if job.is_archived else stored).pop(job.id, None)
+            assert row == (job.id, job.status, job.attempt, job.retry_count)
+        assert not stored, "jobs that should not be there"
+        assert not archived
+
+    @invariant()
+    def errors_and_letters_came_with_their_ends(self) -> None:
+        letters = {key for (key,) in self._rows(DeadLetter, "original_job_id")}
+        assert letters == {job.id for job in self.model.jobs.values() if job.has_letter}
+        errors = [key for (key,) in self._rows(JobError, "job_id")]
+        for job in self.model.jobs.values():
+            assert errors.count(job.id) == job.errors
+
+    @invariant()
+    def what_waits_can_be_found(self) -> None:
+        rows = self._rows(Job, "id", "ready_lane", "promote_at", "lease_at")
+        for key, lane, promote_at, lease_at in rows:
+            job = self.model.jobs[key]
+            is_free = job.status == "pending" and not job.parents
+            assert (lane is not None) == (is_free and job.due <= self.model.now)
+            assert (promote_at is not None) == (is_free and job.due > self.model.now)
+            assert (lease_at is not None) == (job.status == "running")
+
+    def _rows(self, model: Any, *columns: str) -> list[Any]:
+        return list(model.objects.filter(namespace=self.namespace).values_list(*columns))
+
+
+@pytest.mark.timeout(600)
+def test_no_sequence_of_events_breaks_a_rule() -> None:
+    runs = 100 if connection.vendor == "sqlite" else 15
+    run_state_machine_as_test(
+        Lives,
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
