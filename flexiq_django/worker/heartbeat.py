@@ -95,6 +95,7 @@ class Heartbeat:
         lease_ms: int,
         seconds: float,
         state: Callable[[], str],
+        turn_age: Callable[[], float],
         on_timeout: Callable[[Attempt], None],
     ) -> None:
         self._scope = scope
@@ -104,6 +105,7 @@ class Heartbeat:
         self._lease_ms = lease_ms
         self._seconds = seconds
         self._state = state
+        self._turn_age = turn_age
         self._on_timeout = on_timeout
         self._stop = threading.Event()
         self._skew_ms = 0
@@ -168,6 +170,7 @@ class Heartbeat:
                 lease_ms=self._lease_ms,
                 state=self._state(),
                 clock_skew_ms=self._skew_ms,
+                turn_age_ms=round(self._turn_age() * 1000),
             )
         )
 

@@ -25,6 +25,8 @@ class WorkerOptions:
     stop_timeout: float = 30
     poll: float = 1.0
     listen: bool = True
+    #: Most seconds between two turns of the claim loop before a probe is told that it hangs.
+    max_turn_age: float = 60
     max_result_bytes: int = 1_048_576
     max_error_bytes: int = 65_536
     #: When dead letters are retried by themselves; ``None``: never.

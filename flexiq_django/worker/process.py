@@ -23,6 +23,7 @@ from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop
 from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.pulse import Pulse
 from flexiq_django.worker.readiness import require_ready
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.shutdown import handled_signals, within
@@ -43,6 +44,7 @@ class WorkerProcess:
         self.options = options
         self.worker_id = identity.new_worker_id()
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
+        self._is_leaving = False
         scope = options.scope
         self._catalogue = Catalogue(scope)
         self._keeper = Keeper(scope, self._must_give_up)
@@ -56,14 +58,22 @@ class WorkerProcess:
             options.concurrency, lambda job: self._bodies.run(job), self._on_low
         )
         self._settler = self._make_settler()
+        beating = Keeper(scope, self._must_give_up)
+        self.pulse = Pulse(
+            lambda: self._loop.turned_at,
+            [self._keeper, beating],
+            is_leaving=lambda: self._stops > 0 or self._is_leaving,
+            limit=options.max_turn_age,
+        )
         self._heartbeat = Heartbeat(
             scope,
-            Keeper(scope, self._must_give_up),
+            beating,
             self._holdings,
             worker_id=self.worker_id,
             lease_ms=options.lease_ms,
             seconds=options.heartbeat,
-            state=lambda: "draining" if self._stops else "running",
+            state=lambda: "draining" if self._stops or self._is_leaving else "running",
+            turn_age=lambda: self.pulse.turn_age,
             on_timeout=lambda attempt: self._bodies.time_out(attempt),
         )
         self._chores = build_chores(
@@ -193,6 +203,7 @@ class WorkerProcess:
 
     def _drain(self) -> int:
         options = self.options
+        self._is_leaving = True
         logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(self._holdings))
         deadline = self._limit_drain()
         self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
@@ -253,3 +264,4 @@ class WorkerProcess:
         options = self.options
         row = identity.describe_row(options, self.worker_id)
         self._keeper.call(lambda: workers.register(options.scope, row, lease_ms=options.lease_ms))
+        self.pulse.is_registered = True

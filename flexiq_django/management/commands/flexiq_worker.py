@@ -15,7 +15,7 @@ from flexiq_django.conf import Settings, get_settings
 from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
-from flexiq_django.management.given import scope_of
+from flexiq_django.management.given import queue_names, scope_of
 from flexiq_django.worker.connections import close_all, require_reachable
 from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
@@ -111,7 +111,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     retention = windows_of(scope)
     return WorkerOptions(
         scope=scope,
-        queues=_queues(given.get("queues")),
+        queues=queue_names(given.get("queues")),
         concurrency=given["concurrency"],
         deployment_id=deployment_id
         and check.check_name("--deployment-id", deployment_id, longest=100),
@@ -147,13 +147,6 @@ def _fleet_values(
         "retention_ms": retention.windows,
         "archive_after_seconds": settings.ARCHIVE_AFTER,
     }
-
-
-def _queues(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    return tuple(check.check_name("--queues", name, longest=100) for name in names) or None
 
 
 def _positive(text: str) -> int:
