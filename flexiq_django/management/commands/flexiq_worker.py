@@ -16,6 +16,8 @@ from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.management.given import queue_names, scope_of
+from flexiq_django.management.probes import add_health_arguments, answering_probes
+from flexiq_django.management.report import longest_turn
 from flexiq_django.worker.connections import close_all, require_reachable
 from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
@@ -64,6 +66,7 @@ class Command(BaseCommand):
             type=_positive,
             help="Leave a process after this many jobs; a supervisor then starts a new one.",
         )
+        add_health_arguments(parser)
         parser.add_argument(
             "--drain-timeout",
             type=_seconds,
@@ -86,12 +89,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **given: Any) -> None:
         options = self._options
         log_to_stderr(given["verbosity"])
-        if given["processes"] > 1:
-            close_all()
-            leave(Supervisor(options, given["processes"]).run())
-        worker = WorkerProcess(options)
         try:
-            code = worker.run()
+            if given["processes"] > 1:
+                close_all()
+                supervisor = Supervisor(options, given["processes"])
+                with answering_probes(given, supervisor.board):
+                    leave(supervisor.run())
+            worker = WorkerProcess(options)
+            with answering_probes(given, worker.pulse):
+                code = worker.run()
         except FlexiQError as error:
             raise CommandError(str(error)) from None
         if worker.has_strays:
@@ -123,6 +129,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         stop_timeout=stop_timeout,
         poll=settings.POLL_SECONDS,
         listen=settings.LISTEN,
+        max_turn_age=given.get("max_turn_age") or longest_turn(),
         max_result_bytes=settings.MAX_PAYLOAD_BYTES,
         max_error_bytes=settings.MAX_ERROR_BYTES,
         auto_retry=auto_retry,
