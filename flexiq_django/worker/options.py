@@ -19,6 +19,8 @@ class WorkerOptions:
     deployment_id: str | None = None
     burst: bool = False
     max_jobs: int | None = None
+    #: Bytes of resident memory above which the process is recycled; ``None``: it may grow.
+    max_rss: int | None = None
     verbosity: int = 1
     lock_grace: float = 60
     heartbeat: float = 15

@@ -21,6 +21,7 @@ from flexiq_django.worker.connections import GaveUp, Keeper
 from flexiq_django.worker.executors.threads import ThreadExecutor
 from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop
+from flexiq_django.worker.memory import MemoryLimit
 from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.pulse import Pulse
@@ -44,7 +45,8 @@ class WorkerProcess:
         self.options = options
         self.worker_id = identity.new_worker_id()
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
-        self._is_leaving = False
+        self._is_leaving, self._has_settled = False, False
+        self._memory = MemoryLimit(options.max_rss)
         scope = options.scope
         self._catalogue = Catalogue(scope)
         self._keeper = Keeper(scope, self._must_give_up)
@@ -189,9 +191,20 @@ class WorkerProcess:
             found = self._loop.turn()
             if limit is not None and self._loop.claimed >= limit:
                 logger.info("claimed %s jobs, which is the most for one process", limit)
-                return
+                return self._let_finish()
+            # After a job, or a process that is born too large would be replaced for ever in vain.
+            if self._has_settled and self._memory.is_exceeded():
+                return self._let_finish()
             if not found and self._is_done():
                 return
+
+    def _let_finish(self) -> None:
+        """Claim no more and let running jobs end, however long: nobody waits for the process."""
+        self._is_leaving = True
+        self._loop.awaits_room = True  # be woken when a slot falls idle
+        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
+        while self._executor.running and not self._stops:
+            self._waker.wait(1.0)
 
     def _is_done(self) -> bool:
         """In burst mode: nothing is claimed, running or waiting to be settled, nothing is due."""
@@ -244,6 +257,7 @@ class WorkerProcess:
             self._waker.wake()
 
     def _on_settled(self, jobs: Sequence[ClaimedJob]) -> None:
+        self._has_settled = True
         self._holdings.drop(list(jobs))
         if self._loop.awaits_settler:
             self._waker.wake()

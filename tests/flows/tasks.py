@@ -431,3 +431,15 @@ def always_fails() -> None:
 def refuse(text: str) -> None:
     """Fail for good, with this text."""
     raise Permanent(text)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+_kept: list[bytearray] = []
+
+
+@queue.task
+def keep(mebibytes: int) -> int:
+    """Take memory and never give it back; the id of the process."""
+    _kept.append(bytearray(b"x" * (mebibytes << 20)))
+    return os.getpid()

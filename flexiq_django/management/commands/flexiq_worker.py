@@ -18,6 +18,7 @@ from flexiq_django.exceptions import FlexiQError
 from flexiq_django.management.given import queue_names, scope_of
 from flexiq_django.management.probes import add_health_arguments, answering_probes
 from flexiq_django.management.report import longest_turn
+from flexiq_django.management.sizes import parse_size
 from flexiq_django.worker.connections import close_all, require_reachable
 from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
@@ -65,6 +66,13 @@ class Command(BaseCommand):
             "--max-jobs",
             type=_positive,
             help="Leave a process after this many jobs; a supervisor then starts a new one.",
+        )
+        parser.add_argument(
+            "--max-rss",
+            type=parse_size,
+            metavar="SIZE",
+            help="Recycle a process that takes more memory than this after a job, as in 512M or 1G;"
+            " a plain number is MiB.",
         )
         add_health_arguments(parser)
         parser.add_argument(
@@ -123,6 +131,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         and check.check_name("--deployment-id", deployment_id, longest=100),
         burst=given["burst"],
         max_jobs=given.get("max_jobs"),
+        max_rss=given.get("max_rss"),
         verbosity=given.get("verbosity", 1),
         lock_grace=settings.LOCK_GRACE_SECONDS,
         heartbeat=settings.heartbeat_seconds,
