@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import decide
+from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.worker.attempt import Runner, interrupted, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
@@ -74,10 +75,15 @@ class Bodies:
         )
         self._holdings.begin(attempt)
         announce_started(job, self._worker_id)
+        is_told = logger.isEnabledFor(logging.DEBUG)
+        if is_told:
+            _tell_begin(job)
         clean_before_job()
         outcome = self._runner.run(attempt)
         clean_after_job()
         self._holdings.end(attempt)
+        if is_told:
+            _tell_end(job, outcome)
         if not attempt.end():
             return  # timed out or interrupted: that has been said already
         if outcome is None:
@@ -102,6 +108,7 @@ class Bodies:
             attempt.job.id,
             attempt.job.task_name,
             attempt.job.timeout_ms,
+            extra=about(attempt.job),
         )
         self._settler.add(late(attempt))
         self._holdings.end(attempt)
@@ -111,6 +118,22 @@ class Bodies:
         """The worker leaves: an attempt that has been ended for that is settled as cut off."""
         attempt.is_over = True
         logger.warning(
-            "job %s (%s) is interrupted: the worker stops", attempt.job.id, attempt.job.task_name
+            "job %s (%s) is interrupted: the worker stops",
+            attempt.job.id,
+            attempt.job.task_name,
+            extra=about(attempt.job),
         )
         self._settler.add(interrupted(attempt))
+
+
+# For whoever looks closely: at full speed these lines would cost more than the jobs.
+
+
+def _tell_begin(job: ClaimedJob) -> None:
+    begins = "job %s (%s) begins attempt %s"
+    logger.debug(begins, job.id, job.task_name, job.attempt, extra=about(job))
+
+
+def _tell_end(job: ClaimedJob, outcome: Outcome | None) -> None:
+    how = "over its head" if outcome is None else outcome.ending.name.lower()
+    logger.debug("job %s (%s) ended: %s", job.id, job.task_name, how, extra=about(job))

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.store import inspect, journal, lease, workers
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
@@ -182,6 +183,7 @@ class Heartbeat:
                     "lost the lease of job %s (%s): what it writes from now on is dropped",
                     attempt.job.id,
                     attempt.job.task_name,
+                    extra=about(attempt.job),
                 )
 
     def _measure_skew(self) -> None:

@@ -22,6 +22,8 @@ class WorkerOptions:
     #: Bytes of resident memory above which the process is recycled; ``None``: it may grow.
     max_rss: int | None = None
     verbosity: int = 1
+    #: ``text`` or ``json``; ``None`` if it was not asked for.
+    log_format: str | None = None
     lock_grace: float = 60
     heartbeat: float = 15
     stop_timeout: float = 30

@@ -11,6 +11,7 @@ from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import set_worker
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
 from flexiq_django.worker.bodies import Bodies
@@ -140,8 +141,12 @@ class WorkerProcess:
         Raises ``ConfigurationError`` if the database has not been migrated, and ``ContractError``
         if it asks for a newer build.
         """
-        with handled_signals(self.request_stop):
-            return self._run()
+        set_worker(self.worker_id)
+        try:
+            with handled_signals(self.request_stop):
+                return self._run()
+        finally:
+            set_worker(None)
 
     @property
     def has_strays(self) -> bool:

@@ -151,10 +151,10 @@ def run_child(options: WorkerOptions, places: Places, slot: int) -> None:
     import django
 
     django.setup()
-    from flexiq_django.worker.identity import log_to_stderr
+    from flexiq_django.logging import log_to_stderr
     from flexiq_django.worker.process import WorkerProcess
 
-    log_to_stderr(options.verbosity)
+    log_to_stderr(options.verbosity, options.log_format)
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         worker = WorkerProcess(options)

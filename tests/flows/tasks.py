@@ -1,6 +1,7 @@
 """The bodies of the flow tests' jobs. Their effects are Mark rows, which the tests count."""
 
 import json
+import logging
 import os
 import threading
 import time
@@ -443,3 +444,13 @@ def keep(mebibytes: int) -> int:
     """Take memory and never give it back; the id of the process."""
     _kept.append(bytearray(b"x" * (mebibytes << 20)))
     return os.getpid()
+
+
+# --- logging --------------------------------------------------------------------------------------
+
+
+@queue.task(timeout=0.2)
+def log_and_sleep(gate: str) -> None:
+    """Log as any code does, and outlive the timeout."""
+    logging.getLogger("shop").warning("parcel\nlost")
+    Gate(gate).pass_through()

@@ -15,12 +15,12 @@ from flexiq_django.conf import Settings, get_settings
 from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
+from flexiq_django.logging import log_to_stderr
 from flexiq_django.management.given import queue_names, scope_of
 from flexiq_django.management.probes import add_health_arguments, answering_probes
 from flexiq_django.management.report import longest_turn
 from flexiq_django.management.sizes import parse_size
 from flexiq_django.worker.connections import close_all, require_reachable
-from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
 from flexiq_django.worker.supervisor import Supervisor, leave
@@ -74,6 +74,12 @@ class Command(BaseCommand):
             help="Recycle a process that takes more memory than this after a job, as in 512M or 1G;"
             " a plain number is MiB.",
         )
+        parser.add_argument(
+            "--log-format",
+            choices=["text", "json"],
+            help="How the log is written to standard error, if LOGGING has no handlers for it."
+            " Default: text.",
+        )
         add_health_arguments(parser)
         parser.add_argument(
             "--drain-timeout",
@@ -96,7 +102,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         options = self._options
-        log_to_stderr(given["verbosity"])
+        log_to_stderr(options.verbosity, options.log_format)
         try:
             if given["processes"] > 1:
                 close_all()
@@ -133,6 +139,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
         max_jobs=given.get("max_jobs"),
         max_rss=given.get("max_rss"),
         verbosity=given.get("verbosity", 1),
+        log_format=given.get("log_format"),
         lock_grace=settings.LOCK_GRACE_SECONDS,
         heartbeat=settings.heartbeat_seconds,
         stop_timeout=stop_timeout,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class ThreadExecutor:
             try:
                 self._run_job(job)
             except Exception:  # our own fault; the slot must not be lost with it
-                logger.exception("running job %s failed outside its body", job.id)
+                logger.exception("running job %s failed outside its body", job.id, extra=about(job))
             with self._ready:
                 key = _key(job)
                 if key in self._strays:  # its slot was given away long ago
