@@ -39,10 +39,9 @@ def test_lines_of_the_worker_name_their_job(workers: Workers, gate: Gate) -> Non
     worker.wait_for_log("ended: ")
     worker.terminate()
 
-    lines = lines_of(worker.log)
-    assert (
-        len({each["worker"] for each in lines if each["logger"].startswith("flexiq")} - {None}) == 1
-    )
+    # What others log is none of its business: Python shows their warnings as they are.
+    lines = lines_of(worker.log.replace("parcel\nlost\n", ""))
+    assert len({each["worker"] for each in lines} - {None}) == 1
     about = [each for each in lines if each["job_id"] == job.id]
     assert {each["message"].partition(")")[2].strip() for each in about} >= {
         "begins attempt 1", "runs longer than its 200 ms; its thread is given up", "ended: failed",
