@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -23,6 +24,7 @@ from flexiq_django.management.sizes import parse_size
 from flexiq_django.worker.connections import close_all, require_reachable
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
+from flexiq_django.worker.reloading import run_reloading
 from flexiq_django.worker.supervisor import Supervisor, leave
 
 
@@ -75,6 +77,11 @@ class Command(BaseCommand):
             " a plain number is MiB.",
         )
         parser.add_argument(
+            "--autoreload",
+            action="store_true",
+            help="Start anew when code changes. For development; runs one process.",
+        )
+        parser.add_argument(
             "--log-format",
             choices=["text", "json"],
             help="How the log is written to standard error, if LOGGING has no handlers for it."
@@ -93,6 +100,10 @@ class Command(BaseCommand):
         Only a worker that has been at work waits for its database. One that never reached it is
         more likely misconfigured, and whoever started it should hear of it.
         """
+        if given["autoreload"] and (given["processes"] > 1 or given["burst"]):
+            raise CommandError(
+                "--autoreload goes neither with --processes above 1 nor with --burst", returncode=2
+            )
         try:
             self._options = worker_options(given)
             require_reachable(self._options.scope.using)
@@ -104,6 +115,9 @@ class Command(BaseCommand):
         options = self._options
         log_to_stderr(options.verbosity, options.log_format)
         try:
+            if given["autoreload"]:
+                close_all()
+                leave(run_reloading(options, partial(answering_probes, given)))
             if given["processes"] > 1:
                 close_all()
                 supervisor = Supervisor(options, given["processes"])
