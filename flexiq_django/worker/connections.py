@@ -58,6 +58,8 @@ class Keeper:
         self.outages = 0
         #: Whether the database was away when it was last asked.
         self.is_away = False
+        #: When it came back last, in monotonic seconds.
+        self.back_at = float("-inf")
         self._turn: AbstractContextManager[object] = (
             _one_writer if link.has_one_writer(scope) else nullcontext()
         )
@@ -73,7 +75,8 @@ class Keeper:
             try:
                 self._prepare()
                 answer = verb()
-                self.is_away = False
+                if self.is_away:
+                    self.is_away, self.back_at = False, time.monotonic()
                 return answer
             except DjangoDatabaseError as error:
                 trouble = link.trouble(self._scope, error)

@@ -41,11 +41,12 @@ class Pulse:
         """Seconds since the claim loop last turned.
 
         0 while it is not meant to: while the worker drains, or waits for its database. No restart
-        brings a database back.
+        brings a database back. Once that is back, the time of the outage does not count.
         """
         if self._is_leaving() or self.is_away:
             return 0.0
-        return max(0.0, time.monotonic() - self._turned_at())
+        since = max(self._turned_at(), *(keeper.back_at for keeper in self._keepers))
+        return max(0.0, time.monotonic() - since)
 
     @property
     def is_ready(self) -> bool:

@@ -35,6 +35,11 @@ def lose_the_database(stage: Stage) -> None:
     stage.keepers[1].is_away = True
 
 
+def get_the_database_back(stage: Stage) -> None:
+    lose_the_database(stage)
+    stage.keepers[1].call(lambda: None)
+
+
 def leave(stage: Stage) -> None:
     hang(stage)
     stage.is_leaving = True
@@ -47,6 +52,7 @@ def start(stage: Stage) -> None:
 HANGS = ["the claim loop has not turned for 100 s"]
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("happen", "live", "ready"),
     [
@@ -54,6 +60,7 @@ HANGS = ["the claim loop has not turned for 100 s"]
         (start, [], ["not registered yet"]),
         (hang, HANGS, HANGS),
         (lose_the_database, [], ["the database is away"]),
+        (get_the_database_back, [], []),
         (leave, [], ["draining"]),
     ],
 )
