@@ -7,11 +7,14 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from flexiq_django.management.durations import parse_seconds
 from flexiq_django.worker.endpoint import HealthEndpoint
 from flexiq_django.worker.verdict import Judge
+
+#: Every address: a kubelet comes from outside, and nothing secret is told.
+ANYWHERE = "0.0.0.0"  # noqa: S104
 
 
 def add_health_arguments(parser: CommandParser) -> None:
@@ -25,7 +28,6 @@ def add_health_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--health-host",
-        default="0.0.0.0",  # noqa: S104 - a kubelet comes from outside; nothing secret is told
         metavar="ADDRESS",
         help="The address of that port. Default: 0.0.0.0, every one.",
     )
@@ -37,13 +39,22 @@ def add_health_arguments(parser: CommandParser) -> None:
     )
 
 
+def require_port(given: Mapping[str, Any]) -> None:
+    """Raises ``CommandError`` for options that say nothing without ``--health-port``."""
+    if given.get("health_port") is None:
+        for name in ("health_host", "max_turn_age"):
+            if given.get(name) is not None:
+                option = "--" + name.replace("_", "-")
+                raise CommandError(f"{option} needs --health-port", returncode=2)
+
+
 @contextlib.contextmanager
 def answering_probes(given: Mapping[str, Any], judge: Judge) -> Iterator[None]:
     """Answer probes meanwhile, if that is asked for. Raises ``ConfigurationError``."""
     if given["health_port"] is None:
         yield
         return
-    endpoint = HealthEndpoint(given["health_host"], given["health_port"], judge)
+    endpoint = HealthEndpoint(given["health_host"] or ANYWHERE, given["health_port"], judge)
     endpoint.start()
     try:
         yield

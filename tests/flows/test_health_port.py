@@ -5,6 +5,7 @@ import signal
 import socket
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from flexiq_django import queue
 from flexiq_django.models import Worker
@@ -16,7 +17,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
-#: Short enough to wait for, long enough for a busy machine.
+#: Any free port of this machine.
 PORT = ("--health-port", "0", "--health-host", "127.0.0.1")
 BLOCKS_ITS_LOOP = {"DJANGO_SETTINGS_MODULE": "tests.flows.blocking_settings"}
 
@@ -104,6 +105,13 @@ def test_a_supervisor_answers_for_all_its_processes(workers: Workers) -> None:
     assert probe.status("/live") == 200
     wait_until(lambda: probe.status("/ready") == 200, 30)
     assert fleet.terminate() == 0
+
+
+@pytest.mark.parametrize("option", ["--health-host", "--max-turn-age"])
+def test_options_of_a_port_need_one(option: str) -> None:
+    with pytest.raises(CommandError, match=f"^{option} needs --health-port$") as raised:
+        call_command("flexiq_worker", option, "1")
+    assert raised.value.returncode == 2
 
 
 def test_a_port_in_use_is_one_line(workers: Workers) -> None:

@@ -18,7 +18,7 @@ from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.logging import log_to_stderr
 from flexiq_django.management.given import queue_names, scope_of
-from flexiq_django.management.probes import add_health_arguments, answering_probes
+from flexiq_django.management.probes import add_health_arguments, answering_probes, require_port
 from flexiq_django.management.report import longest_turn
 from flexiq_django.management.sizes import parse_size
 from flexiq_django.worker.connections import close_all, require_reachable
@@ -100,6 +100,7 @@ class Command(BaseCommand):
         Only a worker that has been at work waits for its database. One that never reached it is
         more likely misconfigured, and whoever started it should hear of it.
         """
+        require_port(given)
         if given["autoreload"] and (given["processes"] > 1 or given["burst"]):
             raise CommandError(
                 "--autoreload goes neither with --processes above 1 nor with --burst", returncode=2
