@@ -61,12 +61,17 @@ class _Starter:
         while not self._is_told():
             before, starts = _files(), starts + 1
             self._child = subprocess.Popen(autoreload.get_child_arguments(), env=environment)  # noqa: S603 - our own command line
+            if self._is_told():  # just before it was there to be told
+                self._child.terminate()
             code = self._child.wait()
             self._child = None
             if code == CHANGED:
                 continue
-            if self._is_told() or starts == 1 or code != 1:
-                return code if code >= 0 else 128 - code
+            if self._is_told():
+                # One that dies of the signal had not begun to work yet: it cut nothing off.
+                return 0 if code == -signal.SIGTERM else abs(code)
+            if starts == 1 or code != 1:
+                return abs(code)
             logger.warning("the worker does not start any more; waiting for a change of the code")
             self._await_change(before)
         return 0

@@ -133,3 +133,11 @@ def test_a_worker_that_cannot_work_ends(workers: Workers, project: Project) -> N
 
     assert worker.wait() == 1
     assert "SyntaxError" in worker.log
+
+
+def test_a_signal_before_the_worker_is_up_stops_it(workers: Workers, project: Project) -> None:
+    project.save("'old'")
+    worker = workers.launch("--autoreload", environment=project.environment)
+    wait_until(lambda: len(worker.children()) == 1, 20)
+
+    assert worker.terminate() == 0

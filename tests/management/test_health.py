@@ -4,6 +4,7 @@ import io
 import json
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -86,6 +87,17 @@ def test_a_job_that_waits_too_long(arguments: tuple[str, ...], expected: list[st
     rows.make_job(scheduled_at=datetime.now(UTC) - timedelta(seconds=600))
 
     assert reasons(*arguments) == expected
+
+
+@pytest.mark.django_db
+def test_a_probe_of_one_host_counts_no_backlog(
+    django_assert_num_queries: Callable[[int], AbstractContextManager[Any]],
+) -> None:
+    rows.make_worker()
+    rows.make_job()
+    with django_assert_num_queries(2):  # the clock and the workers
+        _, found, _ = health("--host", "web-1")
+    assert found["oldest_ready_seconds"] is None
 
 
 @pytest.mark.django_db
