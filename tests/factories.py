@@ -278,4 +278,5 @@ class WorkerFactory(DjangoModelFactory):
     state = "running"
     started_at = NOW
     heartbeat_at = NOW
+    turned_at = NOW
     lease_at = later(60)

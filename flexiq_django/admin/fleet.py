@@ -38,7 +38,7 @@ class WorkerAdmin(ReadOnlyAdmin):
             {"fields": ["id", ("namespace_", "host", "pid"), ("is_alive", "state_", "version_")]},
         ),
         (_("Work"), {"fields": ["queues_", ("executor_", "concurrency", "deployment"), "values"]}),
-        (_("Times"), {"fields": [("started", "heartbeat", "lease", "skew")]}),
+        (_("Times"), {"fields": [("started", "heartbeat", "turned"), ("lease", "skew")]}),
     ]
 
     namespace_ = column("namespace", _("namespace"))
@@ -50,6 +50,7 @@ class WorkerAdmin(ReadOnlyAdmin):
     values = column("config", _("settings"), texts.json_text)
     started = column("started_at", _("started"), texts.moment)
     heartbeat = column("heartbeat_at", _("last heartbeat"), texts.moment)
+    turned = column("turned_at", _("last turn of the claim loop"), texts.moment)
     lease = column("lease_at", _("counts as gone at"), texts.moment)
     skew = column("clock_skew_ms", _("clock ahead by"), texts.duration)
 

@@ -135,6 +135,11 @@ def set_current(attempt: Attempt | None) -> None:
     _current.set(attempt)
 
 
+def current_attempt() -> Attempt | None:
+    """The attempt whose body is running here; ``None`` outside of one."""
+    return _current.get()
+
+
 class CurrentJob:
     """The job this code runs for. Outside a job every member raises ``RuntimeError``."""
 

@@ -111,6 +111,7 @@ class Inspection:
                 "queues": None if worker.queues is None else list(worker.queues),
                 "started_at": to_ms(worker.started_at),
                 "heartbeat_at": to_ms(worker.heartbeat_at),
+                "turned_at": to_ms(worker.turned_at),
             }
             for worker in workers.live(self.scope)
         ]

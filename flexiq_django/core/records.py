@@ -145,4 +145,13 @@ class LiveWorker:
     clock_skew_ms: int
     started_at: datetime
     heartbeat_at: datetime
+    turned_at: datetime
     config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def turn_age(self) -> float:
+        """How long the claim loop had not turned at the last heartbeat, in seconds.
+
+        0 for a worker that drains, or waits for its database: it is not meant to claim.
+        """
+        return max(0.0, (self.heartbeat_at - self.turned_at).total_seconds())

@@ -12,6 +12,14 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 FOR_EVER = "forever"
 
 
+def parse_seconds(text: str) -> float:
+    """A number of seconds above 0. Raises what argparse makes a usage error of."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
 def parse_duration(text: str) -> float:
     """Seconds; infinity for ``forever``. Raises what argparse makes a usage error of."""
     if text.strip().lower() == FOR_EVER:

@@ -35,6 +35,14 @@ def scope_of(given: Mapping[str, Any]) -> Scope:
     return Scope(using=alias, namespace=check.check_name("--namespace", namespace, longest=100))
 
 
+def queue_names(text: str | None) -> tuple[str, ...] | None:
+    """The names in ``--queues``; ``None`` for every queue. Raises ``FlexiQError``."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return tuple(check.check_name("--queues", name, longest=100) for name in names) or None
+
+
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
     """What went wrong as a sentence, without a traceback."""

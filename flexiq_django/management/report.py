@@ -4,10 +4,10 @@ Its keys only ever become more: ``namespace``, ``database``, ``time`` (by the da
 ``stats`` (the six counts), ``oldest_ready_seconds``, ``queues`` (``name``, the counts, ``ready``,
 ``oldest_ready_seconds``, ``paused``, ``workers``), ``workers`` (``id``, ``hostname``, ``pid``,
 ``queues`` or ``null`` for all, ``executor``, ``concurrency``, ``deployment_id``, ``state``,
-``version``, ``started_at``, ``heartbeat_at``, ``heartbeat_age_seconds``, ``clock_skew_ms``,
-``config``), ``schedules`` (``name``, ``task_name``, ``cron``, ``timezone``, ``queue``, ``enabled``,
-``next_run_at``, ``last_run_at``, ``missed``) and ``warnings`` (``code``, ``text``). A ``time`` or
-``*_at`` is in Unix milliseconds.
+``version``, ``started_at``, ``heartbeat_at``, ``heartbeat_age_seconds``, ``turned_at``,
+``turn_age_seconds``, ``clock_skew_ms``, ``config``), ``schedules`` (``name``, ``task_name``,
+``cron``, ``timezone``, ``queue``, ``enabled``, ``next_run_at``, ``last_run_at``, ``missed``) and
+``warnings`` (``code``, ``text``). A ``time`` or ``*_at`` is in Unix milliseconds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from flexiq_django.api.result import to_ms
+from flexiq_django.conf import get_settings
 from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import LiveWorker
 from flexiq_django.core.status import COUNT_KEYS
@@ -29,6 +30,16 @@ from flexiq_django.store.scope import Scope
 SKEW_MS = 5_000
 #: A schedule that has been due for longer than this, in seconds, is fired by nobody.
 OVERDUE_SECONDS = 60
+#: A claim loop that has not turned for longer than this, in seconds, hangs.
+TURN_SECONDS = 60.0
+
+
+def longest_turn() -> float:
+    """Seconds between two turns of a claim loop that are no reason to worry.
+
+    A loop that finds nothing turns at least every five seconds, or every ``POLL_SECONDS``.
+    """
+    return max(TURN_SECONDS, 3 * get_settings().POLL_SECONDS)
 
 
 def collect(scope: Scope) -> dict[str, Any]:
@@ -100,6 +111,8 @@ def _worker(worker: LiveWorker, now: datetime) -> dict[str, Any]:
         "started_at": to_ms(worker.started_at),
         "heartbeat_at": to_ms(worker.heartbeat_at),
         "heartbeat_age_seconds": _age(now, worker.heartbeat_at),
+        "turned_at": to_ms(worker.turned_at),
+        "turn_age_seconds": round(worker.turn_age, 3),
         "clock_skew_ms": worker.clock_skew_ms,
         "config": worker.config,
     }
@@ -150,6 +163,9 @@ def _fleet(live: Sequence[LiveWorker]) -> Iterable[tuple[str, str]]:
     for worker in live:
         for name, value in {**worker.config, "version": worker.version}.items():
             values.setdefault(name, {}).setdefault(json.dumps(value), []).append(worker.id)
+        if worker.turn_age > longest_turn():
+            hung = f"had not turned for {as_age(worker.turn_age)} at its last heartbeat"
+            yield "claim-loop-hangs", f"the claim loop of worker {worker.id} {hung}"
         if abs(worker.clock_skew_ms) > SKEW_MS:
             off = f"{worker.clock_skew_ms / 1000:+.1f} s"
             yield "clock-skew", f"the clock of worker {worker.id} is {off} off the database's"

@@ -154,6 +154,10 @@ class Worker(models.Model):
     )
     started_at = UtcDateTimeField(_("started"))
     heartbeat_at = UtcDateTimeField(_("last heartbeat"))
+    turned_at = UtcDateTimeField(
+        _("last turn of the claim loop"),
+        help_text=_("Long before the last heartbeat: the loop hangs."),
+    )
     lease_at = UtcDateTimeField(help_text=_("Without a heartbeat until then it counts as gone."))
 
     class Meta:

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from flexiq_django.core.cron import CronSchedule
+from flexiq_django.core.lanes import parse_lane
 from flexiq_django.core.misfire import FiringPlan, MisfirePolicy, plan_firing
 from flexiq_django.core.records import AutoRetry, ClaimedJob, NewJob, Settlement
 from flexiq_django.exceptions import FlexiQError, TaskRevokedError
@@ -77,7 +78,15 @@ def reap(
     settlements, outcome = call(lambda: settle.reap(scope, decide, auto_retry=auto_retry))
     for each in settlements:
         logger.warning(
-            "lease of job %s (%s) ran out; now %s", each.job_id, each.task_name, each.status
+            "lease of job %s (%s) ran out; now %s",
+            each.job_id,
+            each.task_name,
+            each.status,
+            extra={
+                "job_id": str(each.job_id),
+                "task_name": each.task_name,
+                "queue": parse_lane(each.lane).queue,
+            },
         )
     on_settled(settlements)
     return 0.0 if outcome.settled else seconds

@@ -18,26 +18,40 @@ def register(scope: Scope, worker: dict[str, Any], *, lease_ms: int) -> None:
     database = open_database(scope)
     columns = [*worker, "namespace"]
     database.change(
-        f"INSERT INTO {WORKERS} ({', '.join(columns)}, started_at, heartbeat_at, lease_at)"  # noqa: S608
-        f" VALUES ({', '.join(f'%({name})s' for name in columns)}, {{now}}, {{now}},"
+        f"INSERT INTO {WORKERS} ({', '.join(columns)}, started_at, heartbeat_at, turned_at,"  # noqa: S608
+        f" lease_at) VALUES ({', '.join(f'%({name})s' for name in columns)},"
+        " {now}, {now}, {now},"
         f" {database.plus_ms('{now}', '%(lease_ms)s')})",
         {**worker, "lease_ms": lease_ms},
     )
 
 
-def beat(scope: Scope, worker_id: str, *, lease_ms: int, state: str, clock_skew_ms: int) -> bool:
-    """Say that a worker is alive for ``lease_ms`` more. False when its row is gone."""
+def beat(
+    scope: Scope,
+    worker_id: str,
+    *,
+    lease_ms: int,
+    state: str,
+    clock_skew_ms: int,
+    turn_age_ms: int = 0,
+) -> bool:
+    """Say that a worker is alive for ``lease_ms`` more, and how long ago its claim loop turned.
+
+    False when its row is gone.
+    """
     database = open_database(scope)
     return (
         database.change(
             f"UPDATE {WORKERS} SET heartbeat_at = {{now}}, state = %(state)s,"  # noqa: S608
             " clock_skew_ms = %(skew)s,"
+            f" turned_at = {database.plus_ms('{now}', '%(turned_ms)s')},"
             f" lease_at = {database.plus_ms('{now}', '%(lease_ms)s')} WHERE id = %(worker_id)s",
             {
                 "worker_id": worker_id,
                 "lease_ms": lease_ms,
                 "state": state,
                 "skew": clock_skew_ms,
+                "turned_ms": -turn_age_ms,
             },
         )
         > 0
@@ -81,4 +95,5 @@ def _worker(scope: Scope, row: dict[str, Any], read: Any) -> LiveWorker:
     row["config"] = json.loads(row["config"])
     row["started_at"] = read(row["started_at"])
     row["heartbeat_at"] = read(row["heartbeat_at"])
+    row["turned_at"] = read(row["turned_at"])
     return LiveWorker(namespace=scope.namespace, **row)

@@ -28,6 +28,7 @@ from flexiq_django.exceptions import (
     TaskCancelledError,
     UnknownTaskError,
 )
+from flexiq_django.logging import about
 from flexiq_django.store import settle
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import Keeper
@@ -152,6 +153,7 @@ class Runner:
                 "late result of job %s (%s) dropped: the attempt no longer owns the job",
                 job.id,
                 job.task_name,
+                extra=about(job),
             )
             return None
         if isinstance(error, _TooLate):

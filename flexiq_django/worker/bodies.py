@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.worker.attempt import Runner, interrupted, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
@@ -117,6 +118,8 @@ class Bodies:
             soft_timeout=task.options.soft_timeout if task else None,
         )
         self._holdings.begin(attempt)
+        if logger.isEnabledFor(logging.DEBUG):
+            _tell_begin(job)
         return attempt
 
     def _prepare(self, job: ClaimedJob) -> None:
@@ -132,6 +135,8 @@ class Bodies:
     def _finish(self, attempt: Attempt, outcome: Outcome | None) -> None:
         job = attempt.job
         self._holdings.end(attempt)
+        if logger.isEnabledFor(logging.DEBUG):
+            _tell_end(job, outcome)
         if not attempt.end():
             return  # timed out or interrupted: that has been said already
         if outcome is None:
@@ -158,6 +163,7 @@ class Bodies:
             attempt.job.id,
             attempt.job.task_name,
             attempt.job.timeout_ms,
+            extra=about(attempt.job),
         )
         self._settler.add(late(attempt))
         self._holdings.end(attempt)
@@ -168,7 +174,10 @@ class Bodies:
         """The worker leaves: an attempt that has been ended for that is settled as cut off."""
         attempt.is_over = True
         logger.warning(
-            "job %s (%s) is interrupted: the worker stops", attempt.job.id, attempt.job.task_name
+            "job %s (%s) is interrupted: the worker stops",
+            attempt.job.id,
+            attempt.job.task_name,
+            extra=about(attempt.job),
         )
         self._settler.add(interrupted(attempt))
 
@@ -186,3 +195,16 @@ async def _in_thread(action: Callable[[], None]) -> None:
 
     threading.Thread(target=run, name="flexiq-job-thread", daemon=True).start()
     await done.wait()
+
+
+# For whoever looks closely: at full speed these lines would cost more than the jobs.
+
+
+def _tell_begin(job: ClaimedJob) -> None:
+    begins = "job %s (%s) begins attempt %s"
+    logger.debug(begins, job.id, job.task_name, job.attempt, extra=about(job))
+
+
+def _tell_end(job: ClaimedJob, outcome: Outcome | None) -> None:
+    how = "over its head" if outcome is None else outcome.ending.name.lower()
+    logger.debug("job %s (%s) ended: %s", job.id, job.task_name, how, extra=about(job))

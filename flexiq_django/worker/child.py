@@ -17,18 +17,20 @@ from typing import Any, NoReturn
 
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import log_to_stderr, set_worker
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.attempt import Runner
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper, clean_after_job, clean_before_job
-from flexiq_django.worker.identity import log_to_stderr
+from flexiq_django.worker.memory import resident_bytes
 from flexiq_django.worker.notebook import look
 from flexiq_django.worker.options import WorkerOptions
 
 
-def serve(connection: Connection, options: WorkerOptions) -> NoReturn:
+def serve(connection: Connection, options: WorkerOptions, worker_id: str) -> NoReturn:
     """Run jobs until told to leave, or until the worker is gone."""
-    log_to_stderr(options.verbosity)
+    log_to_stderr(options.verbosity, options.log_format)
+    set_worker(worker_id)
     pipe = Pipe(connection, options.scope)
     catalogue = Catalogue(options.scope)
     runner = Runner(
@@ -55,7 +57,8 @@ def serve(connection: Connection, options: WorkerOptions) -> NoReturn:
         pipe.attempt = None
         # The worker has the job; its arguments need not travel back.
         told = outcome and outcome._replace(job=job._replace(payload=""))
-        pipe.say("ended", (told, attempt.is_settled, 0))
+        rss = 0 if options.max_rss is None else resident_bytes()
+        pipe.say("ended", (told, attempt.is_settled, rss))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(0)  # threads that a body left behind must not hold it

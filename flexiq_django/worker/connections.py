@@ -56,6 +56,10 @@ class Keeper:
         self._must_give_up = must_give_up
         #: How often the database was found to be away.
         self.outages = 0
+        #: Whether the database was away when it was last asked.
+        self.is_away = False
+        #: When it came back last, in monotonic seconds.
+        self.back_at = float("-inf")
         self._turn: AbstractContextManager[object] = (
             _one_writer if link.has_one_writer(scope) else nullcontext()
         )
@@ -70,7 +74,10 @@ class Keeper:
         while True:
             try:
                 self._prepare()
-                return verb()
+                answer = verb()
+                if self.is_away:
+                    self.is_away, self.back_at = False, time.monotonic()
+                return answer
             except DjangoDatabaseError as error:
                 trouble = link.trouble(self._scope, error)
                 if trouble is None:
@@ -88,6 +95,7 @@ class Keeper:
                     outage_pause,
                 )
                 self.outages += 1
+                self.is_away = True
                 self.close()
                 self._pause(outage_pause)
                 outage_pause = min(outage_pause * 2, _LONGEST_OUTAGE_PAUSE)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.store import inspect, journal, lease, workers
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
@@ -95,6 +96,7 @@ class Heartbeat:
         lease_ms: int,
         seconds: float,
         state: Callable[[], str],
+        turn_age: Callable[[], float],
         on_timeout: Callable[[Attempt], None],
     ) -> None:
         self._scope = scope
@@ -104,6 +106,7 @@ class Heartbeat:
         self._lease_ms = lease_ms
         self._seconds = seconds
         self._state = state
+        self._turn_age = turn_age
         self._on_timeout = on_timeout
         self._stop = threading.Event()
         self._skew_ms = 0
@@ -169,6 +172,7 @@ class Heartbeat:
                 lease_ms=self._lease_ms,
                 state=self._state(),
                 clock_skew_ms=self._skew_ms,
+                turn_age_ms=round(self._turn_age() * 1000),
             )
         )
 
@@ -180,6 +184,7 @@ class Heartbeat:
                     "lost the lease of job %s (%s): what it writes from now on is dropped",
                     attempt.job.id,
                     attempt.job.task_name,
+                    extra=about(attempt.job),
                 )
 
     def _measure_skew(self) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import secrets
 import socket
-import sys
 from typing import Any
 
 from flexiq_django import __version__
@@ -39,18 +37,5 @@ def describe_row(options: WorkerOptions, worker_id: str) -> dict[str, Any]:
 def describe(options: WorkerOptions) -> str:
     """What the worker does, for its log."""
     served = "all queues" if options.queues is None else f"queues {', '.join(options.queues)}"
-    return (
-        f"namespace {options.scope.namespace}, {served}, {options.concurrency} {options.executor}"
-    )
-
-
-def log_to_stderr(verbosity: int) -> None:
-    """Show the worker's log in a project that has not configured logging for it."""
-    logger = logging.getLogger("flexiq_django")
-    if not logger.hasHandlers():
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger.addHandler(handler)
-    if logger.level == logging.NOTSET:
-        levels = {0: logging.ERROR, 1: logging.INFO}
-        logger.setLevel(levels.get(verbosity, logging.DEBUG))
+    slots = f"{options.concurrency} {options.executor}"
+    return f"namespace {options.scope.namespace}, {served}, {slots}"

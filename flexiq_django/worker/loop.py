@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from flexiq_django import signals
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.store import claim, gates, lease
 from flexiq_django.worker.buffer import MOST, Buffer
 from flexiq_django.worker.connections import Keeper
@@ -218,7 +219,10 @@ class ClaimLoop:
         if self._holdings.is_surely_ours(job):
             return True
         logger.warning(
-            "job %s (%s) is given back: its lease may have run out", job.id, job.task_name
+            "job %s (%s) is given back: its lease may have run out",
+            job.id,
+            job.task_name,
+            extra=about(job),
         )
         self._refused.append(job)
         self._waker.wake()

@@ -15,6 +15,7 @@ from django.db import DatabaseError
 
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.store import journal
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
@@ -82,7 +83,13 @@ class Notebook:
         except GaveUp:
             raise
         except Exception:  # a note must not keep results from being settled
-            logger.exception("%s of job %s (%s) cannot be stored", kind, job.id, job.task_name)
+            logger.exception(
+                "%s of job %s (%s) cannot be stored",
+                kind,
+                job.id,
+                job.task_name,
+                extra=about(job),
+            )
             return
         key = (job.id, job.token)
         if is_written or key in self._refused:
@@ -93,6 +100,7 @@ class Notebook:
             kind,
             job.id,
             job.task_name,
+            extra=about(job),
         )
 
     def _set_progress(self, job: ClaimedJob, value: int) -> bool:
@@ -122,7 +130,12 @@ def look(scope: Scope, attempt: Attempt) -> None:
     try:
         seen = journal.look(scope, [key]).get(attempt.job.id)
     except DatabaseError:  # the heartbeat will tell; the task must not fail over it
-        logger.warning("could not look whether job %s is cancelled", key[0], exc_info=True)
+        logger.warning(
+            "could not look whether job %s is cancelled",
+            key[0],
+            exc_info=True,
+            extra=about(attempt.job),
+        )
         return
     attempt.is_over = attempt.is_over or seen is None
     attempt.is_cancel_requested = bool(seen)

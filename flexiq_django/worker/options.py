@@ -20,7 +20,11 @@ class WorkerOptions:
     deployment_id: str | None = None
     burst: bool = False
     max_jobs: int | None = None
+    #: Bytes of resident memory above which the process is recycled; ``None``: it may grow.
+    max_rss: int | None = None
     verbosity: int = 1
+    #: ``text`` or ``json``; ``None`` if it was not asked for.
+    log_format: str | None = None
     lock_grace: float = 60
     heartbeat: float = 15
     stop_timeout: float = 30
@@ -28,6 +32,8 @@ class WorkerOptions:
     stray_grace: float = 5
     poll: float = 1.0
     listen: bool = True
+    #: Most seconds between two turns of the claim loop before a probe is told that it hangs.
+    max_turn_age: float = 60
     max_result_bytes: int = 1_048_576
     max_error_bytes: int = 65_536
     #: When dead letters are retried by themselves; ``None``: never.
@@ -43,6 +49,11 @@ class WorkerOptions:
     def most_claims(self) -> int | None:
         """After how many jobs the worker leaves; with child processes, only these are replaced."""
         return None if self.executor == "processes" else self.max_jobs
+
+    @property
+    def most_rss(self) -> int | None:
+        """With how much memory the worker leaves; with child processes, only these are replaced."""
+        return None if self.executor == "processes" else self.max_rss
 
     @property
     def lease_ms(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import set_worker
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
 from flexiq_django.worker.bodies import Bodies
@@ -21,8 +22,10 @@ from flexiq_django.worker.connections import GaveUp, Keeper
 from flexiq_django.worker.executors import make_executor
 from flexiq_django.worker.heartbeat import Heartbeat, Holdings
 from flexiq_django.worker.loop import ClaimLoop
+from flexiq_django.worker.memory import MemoryLimit
 from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.pulse import Pulse
 from flexiq_django.worker.readiness import require_ready
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.shutdown import handled_signals, within
@@ -46,6 +49,8 @@ class WorkerProcess:
         #: Whether the process holds bodies that only its end can stop, and drained because of it.
         self.is_tainted = False
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
+        self._is_leaving, self._has_settled = False, False
+        self._memory = MemoryLimit(options.most_rss)
         scope = options.scope
         self._catalogue = Catalogue(scope)
         self._keeper = Keeper(scope, self._must_give_up)
@@ -61,18 +66,27 @@ class WorkerProcess:
             run=lambda job: self._bodies.run(job),
             run_async=lambda job: self._bodies.run_async(job),
             on_low=self._on_low,
-            child=(run_bodies, (options,)),
+            child=(run_bodies, (options, self.worker_id)),
             max_jobs=options.max_jobs,
+            max_rss=options.max_rss,
         )
         self._settler = self._make_settler()
+        beating = Keeper(scope, self._must_give_up)
+        self.pulse = Pulse(
+            lambda: self._loop.turned_at,
+            [self._keeper, beating],
+            is_leaving=lambda: self._stops > 0 or self._is_leaving,
+            limit=options.max_turn_age,
+        )
         self._heartbeat = Heartbeat(
             scope,
-            Keeper(scope, self._must_give_up),
+            beating,
             self._holdings,
             worker_id=self.worker_id,
             lease_ms=options.lease_ms,
             seconds=options.heartbeat,
-            state=lambda: "draining" if self._stops else "running",
+            state=lambda: "draining" if self._stops or self._is_leaving else "running",
+            turn_age=lambda: self.pulse.turn_age,
             on_timeout=lambda attempt: self._bodies.time_out(attempt),
         )
         self._chores = build_chores(
@@ -138,8 +152,12 @@ class WorkerProcess:
         Raises ``ConfigurationError`` if the database has not been migrated, and ``ContractError``
         if it asks for a newer build.
         """
-        with handled_signals(self.request_stop):
-            return self._run()
+        set_worker(self.worker_id)
+        try:
+            with handled_signals(self.request_stop):
+                return self._run()
+        finally:
+            set_worker(None)
 
     @property
     def has_strays(self) -> bool:
@@ -197,9 +215,20 @@ class WorkerProcess:
                 return
             if limit is not None and self._loop.claimed >= limit:
                 logger.info("claimed %s jobs, which is the most for one process", limit)
-                return
+                return self._let_finish()
+            # After a job, or a process that is born too large would be replaced for ever in vain.
+            if self._has_settled and self._memory.is_exceeded():
+                return self._let_finish()
             if not found and self._is_done():
                 return
+
+    def _let_finish(self) -> None:
+        """Claim no more and let running jobs end, however long: nobody waits for the process."""
+        self._is_leaving = True
+        self._loop.awaits_room = True  # be woken when a slot falls idle
+        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
+        while self._executor.running and not self._stops:
+            self._waker.wait(1.0)
 
     def _is_done(self) -> bool:
         """In burst mode: nothing is claimed, running or waiting to be settled, nothing is due."""
@@ -211,6 +240,7 @@ class WorkerProcess:
 
     def _drain(self) -> int:
         options = self.options
+        self._is_leaving = True
         logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(self._holdings))
         deadline = self._limit_drain()
         self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
@@ -252,6 +282,7 @@ class WorkerProcess:
             self._waker.wake()
 
     def _on_settled(self, jobs: Sequence[ClaimedJob]) -> None:
+        self._has_settled = True
         self._holdings.drop(list(jobs))
         if self._loop.awaits_settler:
             self._waker.wake()
@@ -272,3 +303,4 @@ class WorkerProcess:
         options = self.options
         row = identity.describe_row(options, self.worker_id)
         self._keeper.call(lambda: workers.register(options.scope, row, lease_ms=options.lease_ms))
+        self.pulse.is_registered = True

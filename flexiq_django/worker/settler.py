@@ -20,6 +20,7 @@ from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import AutoRetry, ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
+from flexiq_django.logging import about
 from flexiq_django.store import link, settle
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
@@ -176,18 +177,20 @@ class Settler:
         except Exception as error:
             self._settle_apart(batch, error, keeper)
             return
-        for each in settlements:
+        for each, job in zip(settlements, (one.job for one in batch), strict=True):
             if each.job_id in outcome.buried:
                 logger.warning(
                     "job %s (%s) is dead: the retry budget of its task is used up",
                     each.job_id,
                     each.task_name,
+                    extra=about(job),
                 )
             if each.job_id in outcome.lost:
                 logger.warning(
                     "late result of job %s (%s) dropped: the attempt no longer owns the job",
                     each.job_id,
                     each.task_name,
+                    extra=about(job),
                 )
         settlements = settle.as_written(settlements, outcome.buried)
         jobs = [each.job for each in batch]
@@ -210,7 +213,10 @@ class Settler:
             return
         # Let go of it: its lease is no longer renewed, and the reaper will say what happened.
         logger.error(
-            "job %s cannot be settled; its lease will run out", batch[0].job.id, exc_info=error
+            "job %s cannot be settled; its lease will run out",
+            batch[0].job.id,
+            exc_info=error,
+            extra=about(batch[0].job),
         )
         self._on_settled([batch[0].job])
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexiq_django.worker.options import WorkerOptions
 
 
-def run_bodies(connection: Connection, options: WorkerOptions) -> None:
+def run_bodies(connection: Connection, options: WorkerOptions, worker_id: str) -> None:
     """The life of a child of the process executor."""
     if hasattr(os, "setpgrp"):  # it is killed with all it started; Ctrl-C is for the worker alone
         os.setpgrp()
@@ -28,4 +28,4 @@ def run_bodies(connection: Connection, options: WorkerOptions) -> None:
     django.setup()
     from flexiq_django.worker.child import serve
 
-    serve(connection, options)
+    serve(connection, options, worker_id)

@@ -18,6 +18,7 @@ from multiprocessing.context import SpawnProcess
 from typing import NoReturn
 
 from flexiq_django.exceptions import FlexiQError
+from flexiq_django.worker.board import Board, Places, report
 from flexiq_django.worker.options import WorkerOptions
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,12 @@ class Supervisor:
         self._pauses: dict[int, float] = {}
         self._worst = 0
         self._reader, self._writer = multiprocessing.Pipe(duplex=False)
+        self.board = Board(
+            processes,
+            at_work=lambda: list(self._children),
+            is_stopping=lambda: self._stops > 0,
+            limit=options.max_turn_age,
+        )
 
     def run(self) -> int:
         """Supervise; the worst exit code of the children that were told to leave."""
@@ -89,8 +96,11 @@ class Supervisor:
         now = time.monotonic()
         for slot in [slot for slot, due in self._due.items() if due <= now]:
             del self._due[slot]
+            self.board.clear(slot)
             child = multiprocessing.get_context("spawn").Process(
-                target=run_child, args=(self._options,), name=f"flexiq-worker-{slot}"
+                target=run_child,
+                args=(self._options, self.board.places, slot),
+                name=f"flexiq-worker-{slot}",
             )
             child.start()
             self._children[slot] = child
@@ -135,7 +145,7 @@ class Supervisor:
         self._due[slot] = time.monotonic() + pause
 
 
-def run_child(options: WorkerOptions) -> None:
+def run_child(options: WorkerOptions, places: Places, slot: int) -> None:
     """What a spawned child does: set Django up, work, leave with the worker's exit code."""
     # A group of its own: Ctrl-C in a terminal then reaches the parent alone, which passes it on
     # once.
@@ -144,13 +154,14 @@ def run_child(options: WorkerOptions) -> None:
     import django
 
     django.setup()
-    from flexiq_django.worker.identity import log_to_stderr
+    from flexiq_django.logging import log_to_stderr
     from flexiq_django.worker.process import WorkerProcess
 
-    log_to_stderr(options.verbosity)
+    log_to_stderr(options.verbosity, options.log_format)
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         worker = WorkerProcess(options)
+        report(places, slot, worker.pulse)
         code = worker.run()
         if worker.is_tainted:
             code = TAINTED

@@ -158,6 +158,7 @@ def make_worker(**given: Any) -> Worker:
             "state": "running",
             "started_at": now,
             "heartbeat_at": now,
+            "turned_at": now,
             "lease_at": now + timedelta(hours=1),
             **given,
         }

@@ -81,7 +81,7 @@ def test_workers_are_plain_values(queue: Queue) -> None:
         "id": "a", "namespace": "default", "hostname": "host", "pid": 42, "queues": ["x"],
         "executor": "threads", "concurrency": 8, "deployment_id": "blue", "version": "0",
         "state": "running", "clock_skew_ms": 0, "started_at": NOW_MS,
-        "heartbeat_at": NOW_MS + 2_000, "config": {"b": 1},
+        "heartbeat_at": NOW_MS + 2_000, "turned_at": NOW_MS, "config": {"b": 1},
     }  # fmt: skip
 
 

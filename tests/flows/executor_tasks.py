@@ -1,6 +1,7 @@
 """Bodies that only some executors can bear."""
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -126,6 +127,12 @@ def note_together(key: str) -> bool:
     """Leave a mark in the transaction of the completion."""
     Mark.objects.create(key=key)
     return connection.in_atomic_block
+
+
+@queue.task(max_retries=0)
+def complain() -> None:
+    """Log something to the package's own logger."""
+    logging.getLogger("flexiq_django.tasks").warning("something is odd")
 
 
 @queue.task(max_retries=0)

@@ -1,6 +1,7 @@
 """The bodies of the flow tests' jobs. Their effects are Mark rows, which the tests count."""
 
 import json
+import logging
 import os
 import threading
 import time
@@ -431,3 +432,25 @@ def always_fails() -> None:
 def refuse(text: str) -> None:
     """Fail for good, with this text."""
     raise Permanent(text)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+_kept: list[bytearray] = []
+
+
+@queue.task
+def keep(mebibytes: int) -> int:
+    """Take memory and never give it back; the id of the process."""
+    _kept.append(bytearray(b"x" * (mebibytes << 20)))
+    return os.getpid()
+
+
+# --- logging --------------------------------------------------------------------------------------
+
+
+@queue.task(timeout=0.2)
+def log_and_sleep(gate: str) -> None:
+    """Log as any code does, and outlive the timeout."""
+    logging.getLogger("shop").warning("parcel\nlost")
+    Gate(gate).pass_through()

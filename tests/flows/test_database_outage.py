@@ -14,6 +14,7 @@ from tests.flows import tasks
 from tests.flows.evidence import assert_quiet
 from tests.flows.gates import Gate
 from tests.flows.private_servers import ALIAS, PrivateServer, private_server
+from tests.probing import Probe
 from tests.processes import WorkerProcess
 from tests.testapp.models import Mark
 from tests.waiting import wait_until
@@ -90,6 +91,27 @@ def environment_of(server: PrivateServer) -> dict[str, str]:
 
 def status_of(job_id: str) -> str:
     return Job.objects.using(ALIAS).get(id=job_id).status
+
+
+def test_probes_tell_an_outage_from_a_worker_that_hangs(
+    server: PrivateServer, start: Start, there: Queue
+) -> None:
+    worker = start("--health-port", "0", "--health-host", "127.0.0.1", "--max-turn-age", "3")
+    probe = Probe(worker)
+    assert probe.status("/ready") == 200
+
+    connections[ALIAS].close()
+    server.stop(at_once=True)
+    wait_until(lambda: probe.reasons("/ready") == ["the database is away"], 60)
+    # Long after a loop that does not turn would count as hanging, a restart would still not help.
+    wait_until(lambda: "next try in 3.2 s" in worker.log, 60)
+    assert probe.status("/live") == 200
+
+    server.start()
+    wait_until(lambda: probe.status("/ready") == 200, 60)
+    assert there.enqueue(tasks.give, (1,)).result(30) == 1
+    # No other worker should be told that this one hung.
+    assert there.workers()[0]["turned_at"] + 3_000 > there.workers()[0]["heartbeat_at"]
 
 
 def restart(server: PrivateServer, worker: WorkerProcess, *, at_once: bool) -> None:

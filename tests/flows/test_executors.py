@@ -1,5 +1,6 @@
 """What a job may rely on, whichever executor its worker uses."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -144,6 +145,30 @@ def test_children_are_replaced_after_so_many_jobs(workers: Workers) -> None:
     children = [child for child, _ in seen]
     assert children[0] == children[1] != children[2] == children[3] != children[4]
     assert {parent for _, parent in seen} == {worker.pid}
+
+
+def test_a_child_that_has_grown_too_large_is_replaced(workers: Workers) -> None:
+    worker = start(workers, "processes", 1, "--max-rss", "200")
+    small, large, next_one = (
+        executor_tasks.hold_memory.delay(size << 20).result(30) for size in (1, 300, 1)
+    )
+
+    assert small == large != next_one
+    worker.wait_for_log(f"process {large} is recycled")
+    assert worker.exit_code is None  # the worker itself stays
+
+
+def test_what_a_child_logs_names_its_job(workers: Workers) -> None:
+    worker = workers.start(
+        *("--executor", "processes", "--concurrency", "1", "--log-format", "json"),
+        environment={"DJANGO_SETTINGS_MODULE": "tests.flows.plain_logging_settings"},
+    )
+    job = executor_tasks.complain.delay()
+    job.result(30)
+
+    line = json.loads(worker.wait_for_log(r".*something is odd.*").group())
+    assert (line["job_id"], line["task"]) == (job.id, executor_tasks.complain.name)
+    assert line["worker"] == job_row(job.id).worker_id
 
 
 def test_what_a_body_has_started_is_killed_with_it(workers: Workers, tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def test_the_keys_of_the_json() -> None:
     }  # fmt: skip
     assert set(found["workers"][0]) == {
         "id", "hostname", "pid", "queues", "executor", "concurrency", "deployment_id", "state",
-        "version", "started_at", "heartbeat_at", "heartbeat_age_seconds", "clock_skew_ms", "config",
+        "version", "started_at", "heartbeat_at", "heartbeat_age_seconds", "turned_at",
+        "turn_age_seconds", "clock_skew_ms", "config",
     }  # fmt: skip
     assert set(found["schedules"][0]) == {
         "name", "task_name", "cron", "timezone", "queue", "enabled", "next_run_at", "last_run_at",
@@ -171,6 +172,15 @@ def test_workers_that_differ() -> None:
     assert [each["code"] for each in found] == ["fleet-differs", "fleet-differs"]
     assert "lock_grace_seconds: 60 on web-1-4711-a0b1c2, same; 30 on other" in found[0]["text"]
     assert "version" in found[1]["text"]
+
+
+@pytest.mark.django_db
+def test_a_claim_loop_that_hangs() -> None:
+    rows.make_worker(id="hung", turned_at=datetime.now(UTC) - timedelta(minutes=5))
+    rows.make_worker(turned_at=datetime.now(UTC) - timedelta(seconds=50))
+    (found,) = as_json()["warnings"]
+    assert found["code"] == "claim-loop-hangs"
+    assert "worker hung had not turned for 5 min" in found["text"]
 
 
 @pytest.mark.django_db

@@ -40,7 +40,7 @@ def test_a_worker_that_starts_is_alive() -> None:
     assert (found.queues, found.concurrency) == (("a", "b"), 8)
     assert (found.config, found.deployment_id) == ({"lock_grace_seconds": 60}, None)
     assert (found.state, found.clock_skew_ms, found.version) == ("running", 0, "1.0")
-    assert (found.started_at, found.heartbeat_at) == (NOW, NOW)
+    assert (found.started_at, found.heartbeat_at, found.turned_at) == (NOW, NOW, NOW)
     assert workers.live(at(60)) == []
 
 
@@ -53,9 +53,12 @@ def test_every_queue_is_null() -> None:
 def test_a_heartbeat_keeps_it_alive_and_brings_news() -> None:
     workers.register(at(), DESCRIBED, lease_ms=60_000)
 
-    assert workers.beat(at(50), "host-1", lease_ms=60_000, state="draining", clock_skew_ms=-70)
+    assert workers.beat(
+        at(50), "host-1", lease_ms=60_000, state="draining", clock_skew_ms=-70, turn_age_ms=1_500
+    )
 
     (found,) = workers.live(at(109))
+    assert (found.turned_at, found.turn_age) == (later(48.5), 1.5)
     assert (found.state, found.clock_skew_ms) == ("draining", -70)
     assert (found.started_at, found.heartbeat_at) == (NOW, later(50))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import threading
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, close_old_connections
 
 from flexiq_django.core.status import COUNT_KEYS
+from flexiq_django.management.durations import parse_seconds
 from flexiq_django.management.given import add_scope_arguments, complaint, plain_errors, scope_of
 from flexiq_django.management.report import collect
 from flexiq_django.management.tables import as_age, as_moment, table
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             "--watch",
             nargs="?",
             const=2.0,
-            type=_seconds,
+            type=parse_seconds,
             metavar="SECONDS",
             help="Show it again every so many seconds until Ctrl-C. Default: 2.",
         )
@@ -65,13 +65,6 @@ class Command(BaseCommand):
     def _text(self, scope: Scope, as_json: bool) -> str:
         found = collect(scope)
         return json.dumps(found, default=str) if as_json else render(found)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return value
 
 
 # --- as text --------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -16,12 +17,16 @@ from flexiq_django.conf import Settings, get_settings
 from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
-from flexiq_django.management.given import scope_of
+from flexiq_django.logging import log_to_stderr
+from flexiq_django.management.given import queue_names, scope_of
+from flexiq_django.management.probes import add_health_arguments, answering_probes, require_port
+from flexiq_django.management.report import longest_turn
+from flexiq_django.management.sizes import parse_size
 from flexiq_django.worker.connections import close_all, require_reachable
 from flexiq_django.worker.executors import EXECUTORS
-from flexiq_django.worker.identity import log_to_stderr
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.process import WorkerProcess
+from flexiq_django.worker.reloading import run_reloading
 from flexiq_django.worker.supervisor import Supervisor, leave, start_again
 
 
@@ -75,6 +80,25 @@ class Command(BaseCommand):
             " the executor processes: replace each child after this many.",
         )
         parser.add_argument(
+            "--max-rss",
+            type=parse_size,
+            metavar="SIZE",
+            help="Recycle a process that takes more memory than this after a job, as in 512M or 1G;"
+            " a plain number is MiB.",
+        )
+        parser.add_argument(
+            "--autoreload",
+            action="store_true",
+            help="Start anew when code changes. For development; runs one process.",
+        )
+        parser.add_argument(
+            "--log-format",
+            choices=["text", "json"],
+            help="How the log is written to standard error, if LOGGING has no handlers for it."
+            " Default: text.",
+        )
+        add_health_arguments(parser)
+        parser.add_argument(
             "--drain-timeout",
             type=_seconds,
             help="Seconds running jobs get to finish. Default: the STOP_TIMEOUT_SECONDS setting.",
@@ -86,6 +110,11 @@ class Command(BaseCommand):
         Only a worker that has been at work waits for its database. One that never reached it is
         more likely misconfigured, and whoever started it should hear of it.
         """
+        require_port(given)
+        if given["autoreload"] and (given["processes"] > 1 or given["burst"]):
+            raise CommandError(
+                "--autoreload goes neither with --processes above 1 nor with --burst", returncode=2
+            )
         try:
             self._options = worker_options(given)
             require_reachable(self._options.scope.using)
@@ -95,13 +124,19 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         options = self._options
-        log_to_stderr(given["verbosity"])
-        if given["processes"] > 1:
-            close_all()
-            leave(Supervisor(options, given["processes"]).run())
-        worker = WorkerProcess(options)
+        log_to_stderr(options.verbosity, options.log_format)
         try:
-            code = worker.run()
+            if given["autoreload"]:
+                close_all()
+                leave(run_reloading(options, partial(answering_probes, given)))
+            if given["processes"] > 1:
+                close_all()
+                supervisor = Supervisor(options, given["processes"])
+                with answering_probes(given, supervisor.board):
+                    leave(supervisor.run())
+            worker = WorkerProcess(options)
+            with answering_probes(given, worker.pulse):
+                code = worker.run()
         except FlexiQError as error:
             raise CommandError(str(error)) from None
         if worker.is_tainted:
@@ -123,20 +158,23 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     retention = windows_of(scope)
     return WorkerOptions(
         scope=scope,
-        queues=_queues(given.get("queues")),
+        queues=queue_names(given.get("queues")),
         executor=executor,
         concurrency=given["concurrency"] or EXECUTORS[executor](os.cpu_count() or 1),
         deployment_id=deployment_id
         and check.check_name("--deployment-id", deployment_id, longest=100),
         burst=given["burst"],
         max_jobs=given.get("max_jobs"),
+        max_rss=given.get("max_rss"),
         verbosity=given.get("verbosity", 1),
+        log_format=given.get("log_format"),
         lock_grace=settings.LOCK_GRACE_SECONDS,
         heartbeat=settings.heartbeat_seconds,
         stop_timeout=stop_timeout,
         stray_grace=settings.STRAY_GRACE_SECONDS,
         poll=settings.POLL_SECONDS,
         listen=settings.LISTEN,
+        max_turn_age=given.get("max_turn_age") or longest_turn(),
         max_result_bytes=settings.MAX_PAYLOAD_BYTES,
         max_error_bytes=settings.MAX_ERROR_BYTES,
         auto_retry=auto_retry,
@@ -161,13 +199,6 @@ def _fleet_values(
         "retention_ms": retention.windows,
         "archive_after_seconds": settings.ARCHIVE_AFTER,
     }
-
-
-def _queues(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    return tuple(check.check_name("--queues", name, longest=100) for name in names) or None
 
 
 def _positive(text: str) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.worker.executors.base import Line
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class CoroutineExecutor(Line):
             try:
                 await self._run_job(job)
             except Exception:  # our own fault; the slot must not be lost with it
-                logger.exception("running job %s failed outside its body", job.id)
+                logger.exception("running job %s failed outside its body", job.id, extra=about(job))
             if not self.ended(job):
                 return
 

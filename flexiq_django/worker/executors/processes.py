@@ -20,6 +20,7 @@ from typing import Any
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Ending, Outcome
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.worker.executors.base import Line
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class ProcessExecutor(Line):
             try:
                 self._run_job(job)
             except Exception:  # our own fault; the slot must not be lost with it
-                logger.exception("running job %s failed outside its body", job.id)
+                logger.exception("running job %s failed outside its body", job.id, extra=about(job))
             self.ended(job)
         child = self._children.pop(slot, None)
         if child is not None:
@@ -138,9 +139,7 @@ class ProcessExecutor(Line):
         if self._max_jobs is not None and child.jobs >= self._max_jobs:
             return True
         if self._max_rss is not None and child.rss > self._max_rss:
-            logger.info(
-                "process %s is replaced: it has %s MiB of memory", child.pid, child.rss >> 20
-            )
+            logger.info("process %s is recycled: it has %s MiB", child.pid, child.rss >> 20)
             return True
         return False
 

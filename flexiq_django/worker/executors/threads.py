@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from flexiq_django.core.records import ClaimedJob
+from flexiq_django.logging import about
 from flexiq_django.worker.executors.base import Line
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,6 @@ class ThreadExecutor(Line):
             try:
                 self._run_job(job)
             except Exception:  # our own fault; the slot must not be lost with it
-                logger.exception("running job %s failed outside its body", job.id)
+                logger.exception("running job %s failed outside its body", job.id, extra=about(job))
             if not self.ended(job):
                 return
