@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import deque
@@ -17,8 +18,12 @@ from flexiq_django.core.records import ClaimedJob
 from flexiq_django.store import journal
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
+from flexiq_django.worker.shutdown import within
 
 logger = logging.getLogger(__name__)
+
+#: Seconds a coroutine waits for a look; then it goes on, and the heartbeat will tell.
+LOOK_SECONDS = 5.0
 
 Note = tuple[str, ClaimedJob, Any]
 
@@ -50,7 +55,17 @@ class Notebook:
         self._put("log", job, (level, message, extra))
 
     def look(self, attempt: Attempt) -> None:
-        """Bring the flags of an attempt up to date on the calling thread's connection."""
+        """Bring the flags of an attempt up to date, if that can be done now.
+
+        On the calling thread's connection; from a coroutine, where Django refuses database work, on
+        a thread of its own.
+        """
+        if _is_in_coroutine():
+            within(LOOK_SECONDS, partial(self._look, attempt))
+        else:
+            self._look(attempt)
+
+    def _look(self, attempt: Attempt) -> None:
         if not journal.can_look(self._scope):
             return
         key = (attempt.job.id, attempt.job.token)
@@ -117,3 +132,11 @@ class Notebook:
             message=message,
             extra=extra,
         )
+
+
+def _is_in_coroutine() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
