@@ -1,10 +1,12 @@
 """Our half of the scenarios: queues in the test database, and a worker in this process."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 from uuid import uuid4
+
+from asgiref.sync import async_to_sync
 
 from flexiq_django import Queue, Retention, current_job
 from flexiq_django.api.context import LogLevel
@@ -55,6 +57,14 @@ class Ours:
         self._queues.append(queue)
         self._workers[queue] = workers
         return queue
+
+    def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """What a coroutine function answers."""
+
+        async def wait() -> Any:
+            return await call()
+
+        return async_to_sync(wait)()
 
     def run(
         self, queue: Queue, until: Callable[[], object] | None = None, *, stays: bool = False

@@ -3,6 +3,7 @@
 The arguments are the names of the scenarios to run.
 """
 
+import asyncio
 import contextlib
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Reference:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._made = 0
+        self._queues: list[Any] = []
 
     def make(
         self,
@@ -61,6 +63,7 @@ class Reference:
             **options,
         )
         queue.path_of_scenario = path
+        self._queues.append(queue)
 
         @queue.task(name="ok")
         def ok(*_args: Any) -> int:
@@ -78,6 +81,12 @@ class Reference:
 
         return queue
 
+    def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        async def wait() -> Any:
+            return await call()
+
+        return asyncio.run(wait())
+
     def run(
         self, queue: Any, until: Callable[[], object] | None = None, *, stays: bool = False
     ) -> None:
@@ -85,7 +94,7 @@ class Reference:
             queue.failures_of_scenario = []
             queue.worker_of_scenario = threading.Thread(target=_work, args=[queue], daemon=True)
             queue.worker_of_scenario.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 45  # it looks at schedules every twelve seconds
         seen, changed = None, time.monotonic()
         while not (until() if until else _is_idle(queue)):
             if queue.failures_of_scenario:
@@ -98,6 +107,12 @@ class Reference:
             elif stays and not stats["running"] and now - changed > _QUIET:
                 return
             _PAUSE.wait(0.02)
+
+    def leave(self) -> None:
+        """Stop the workers, which would look for jobs for ever."""
+        for queue in self._queues:
+            if hasattr(queue, "worker_of_scenario"):
+                queue.shutdown()
 
 
 def _work(queue: Any) -> None:
@@ -120,10 +135,12 @@ def main(names: list[str]) -> None:
                 continue
             place = Path(folder) / scenario.__name__
             place.mkdir()
+            bench = Reference(place)
             try:
-                facts = scenario(Reference(place))
+                facts = scenario(bench)
             except Exception as error:
                 facts = {"error": f"{type(error).__name__}: {error}"}
+            bench.leave()
             line = "FACTS" + json.dumps([scenario.__name__, facts], default=str)
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

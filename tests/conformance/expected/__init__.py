@@ -4,8 +4,11 @@ from typing import Any
 
 from . import (
     across,
+    by_hand,
+    calls,
     cascades,
     dead_letters,
+    dispatch,
     edges,
     handles,
     jobs,
@@ -35,6 +38,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
     **edges.FACTS,
     **handles.FACTS,
     **searching.FACTS,
+    **calls.FACTS,
+    **dispatch.FACTS,
+    **by_hand.FACTS,
 }
 
 __all__ = ["ANY", "EXPECTED", "Differs"]

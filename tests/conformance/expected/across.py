@@ -15,6 +15,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "stop": False,
         "requeue": False,
         "every namespace": True,
+        "of a named one": 4,
         "seen without a name": Differs(False, True, SCOPE),
         "counted without a name": Differs(0, 2, SCOPE),
         "purge": Differs(0, 1, SCOPE),

@@ -13,7 +13,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "priority 2**31": True,
         "priority -2**31": True,
         "priorities": [2**31 - 1, 1 - 2**31],
-        "delay 0.5": [500],
+        "delay 0.5": True,
         "max_retries 0": 0,
         "notes {}": "{}",
         "no notes": None,

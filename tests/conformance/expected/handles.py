@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .differing import ANY, EACH, REFUSED, UNREADABLE, WORDS, Differs
+from .differing import ANY, EACH, FENCE, REFUSED, UNREADABLE, WORDS, Differs
 
 FACTS: dict[str, dict[str, Any]] = {
     "failed_results": {
@@ -44,7 +44,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "requeue again": None,
         "replay": True,
         "end": ["complete", 0, 30, None],
-        "result": "new",
+        "result": Differs("new", ANY, FENCE),
         "bodies": 2,
         "errors": [],
     },

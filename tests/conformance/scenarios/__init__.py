@@ -6,8 +6,11 @@ as the reference's interpreter knows this package by another name.
 
 from .across import across_namespaces
 from .bench import Bench, Facts
+from .by_hand import letters_by_hand, odd_settings, replays_by_hand
+from .calls import async_twins, default_arguments, lists_of_options, names_and_defaults
 from .cascades import cascades
 from .dead_letters import dead_letters, replays
+from .dispatch import coroutines, dispatch, paused_from_the_start
 from .edges import ages, idempotent, moments, types_of_options
 from .handles import failed_results, log_lines, odd_results, stops, streams, taken_back
 from .jobs import (
@@ -90,6 +93,16 @@ SCENARIOS = (
     cursors,
     percentiles,
     empty_queues,
+    letters_by_hand,
+    odd_settings,
+    replays_by_hand,
+    async_twins,
+    default_arguments,
+    lists_of_options,
+    names_and_defaults,
+    coroutines,
+    dispatch,
+    paused_from_the_start,
 )
 
 __all__ = ["SCENARIOS", "Bench", "Facts"]

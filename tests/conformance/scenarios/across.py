@@ -25,6 +25,7 @@ def across_namespaces(bench: Bench) -> Facts:
         "requeue": other.requeue_job(copy.id),
         "every namespace": {found.id for found in other.list_jobs(namespace=None)}
         >= {job.id, copy.id, pending.id},
+        "of a named one": len(other.list_jobs(namespace=job.to_dict()["namespace"])),
         "seen without a name": nameless.get_job(job.id) is not None,
         "counted without a name": nameless.stats()["completed"],
         "purge": other.purge("mail"),

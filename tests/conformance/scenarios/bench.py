@@ -1,7 +1,7 @@
 """What the scenarios share, and what each package brings to them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 Facts = dict[str, Any]
@@ -40,6 +40,9 @@ class Bench(Protocol):
         with the job it runs in; retried at once, twice. With ``workers=1`` one job runs at a time.
         Without ``reaps`` nobody looks for jobs that run too long but who runs them.
         """
+
+    def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """What a coroutine function answers, called without arguments."""
 
     def run(
         self, queue: Any, until: Callable[[], object] | None = None, *, stays: bool = False
