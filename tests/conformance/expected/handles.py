@@ -41,7 +41,6 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     "taken_back": {
         "requeue": True,
-        "requeue again": None,
         "replay": True,
         "end": ["complete", 0, 30, None],
         "result": Differs("new", ANY, FENCE),

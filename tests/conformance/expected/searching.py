@@ -38,6 +38,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "two decimals": True,
         "since 0": {},
         "unknown task": {},
+        "the first begins then": True,
         "buckets": [3],
         "pending has none": ["probe"],
     },

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from .differing import LIFETIME, Differs
+from .differing import LIFETIME, SCOPE, Differs
 
 FACTS: dict[str, dict[str, Any]] = {
     "sweeps": {
         "its own lifetime is longer": True,
+        "of another namespace": Differs(True, False, SCOPE),
         "waiting": "pending",
         "errors stay": 1,
         "figures stay": [2, 1],

@@ -1,5 +1,6 @@
 """Searches, cursors, figures."""
 
+import time
 from typing import Any
 
 from .bench import PAUSE, Bench, Facts, raised
@@ -79,6 +80,7 @@ def percentiles(bench: Bench) -> Facts:
     queue.enqueue("probe")
     bench.run(queue)
     three = queue.metrics()["probe"]
+    start = queue.metrics_timeseries(bucket=3_600)[0]["timestamp"]
     return {
         "of two the upper": [two["p50_ms"] == two["max_ms"], two["min_ms"] < two["p50_ms"]],
         "of three the middle": three["min_ms"] < three["p50_ms"] < three["max_ms"],
@@ -88,6 +90,7 @@ def percentiles(bench: Bench) -> Facts:
         ),
         "since 0": queue.metrics(since=0),
         "unknown task": queue.metrics(task_name="nothing"),
+        "the first begins then": abs(start - (time.time() - 3_600) * 1_000) < 60_000,
         "buckets": [bucket["count"] for bucket in queue.metrics_timeseries(bucket=3_600)],
         "pending has none": queue.enqueue("ok", delay=60).status and sorted(queue.metrics()),
     }

@@ -12,6 +12,9 @@ def left(bench: Bench, queue: Any, table: str) -> int:
 
 def sweeps(bench: Bench) -> Facts:
     queue = bench.make(retention=bench.retention(archived_jobs=0))
+    other = bench.make(beside=queue)
+    foreign = other.enqueue("ok")
+    other.cancel_job(foreign.id)  # so it has ended too
     jobs = [queue.enqueue("ok"), queue.enqueue("bad", max_retries=0)]
     kept = queue.enqueue("ok", result_ttl=3_600)
     waiting = queue.enqueue("ok", delay=3_600)
@@ -20,6 +23,7 @@ def sweeps(bench: Bench) -> Facts:
     policy = queue.effective_retention()
     return {
         "its own lifetime is longer": queue.get_job(kept.id) is not None,
+        "of another namespace": other.get_job(foreign.id) is not None,
         "waiting": queue.get_job(waiting.id).status,
         "errors stay": left(bench, queue, "job_errors"),
         "figures stay": [queue.metrics()[name]["count"] for name in ("ok", "bad")],
