@@ -25,6 +25,14 @@ class InvalidOptionError(FlexiQError, ValueError):
     """An option has a value that is not allowed."""
 
 
+class OptionTypeError(InvalidOptionError, TypeError):
+    """An option has a value of a type that is not allowed."""
+
+
+class OptionOverflowError(InvalidOptionError, OverflowError):
+    """A number is larger or smaller than can be stored."""
+
+
 class NotesValidationError(InvalidOptionError):
     """The notes break one of the rules for notes."""
 

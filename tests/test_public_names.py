@@ -71,6 +71,9 @@ def test_every_error_is_one_of_ours_and_says_what_it_means(error: type[FlexiQErr
     ("error", "builtin"),
     [
         ("InvalidOptionError", ValueError),
+        ("OptionTypeError", ValueError),
+        ("OptionTypeError", TypeError),
+        ("OptionOverflowError", OverflowError),
         ("NotesValidationError", ValueError),
         ("InvalidScheduleError", ValueError),
         ("UnknownStatusError", ValueError),

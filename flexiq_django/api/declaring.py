@@ -37,6 +37,7 @@ def task_options(
     check.check_seconds("timeout", given.get("timeout"), above_zero=True)
     check.check_seconds("soft_timeout", given.get("soft_timeout"), above_zero=True)
     check.check_seconds("result_ttl", given.get("result_ttl"))
+    given["idempotent"] = bool(check.check_flag("idempotent", given.get("idempotent")))
     if given.get("queue") is not None:
         check.check_name("queue", given["queue"], longest=100)
     if given.get("rate_limit") is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -40,6 +41,8 @@ class EnqueueOptions(TypedDict, total=False):
     unique_key: str | None
     #: Another name for ``unique_key``.
     idempotency_key: str | None
+    #: Whether a call without a key takes one that stands for the task and the arguments.
+    idempotent: bool | None
     #: Seconds after which it is too late to start.
     expires: float | None
     #: Seconds after its end at which the job and all its records are deleted.
@@ -81,6 +84,7 @@ def build_jobs(
     _refuse_unknown(options)
     found = task if isinstance(task, Task) else queue.tasks.get(task)
     shared = _fields(queue, found, task, options)
+    is_idempotent = _is_idempotent(found, options)
     limit = get_settings().MAX_PAYLOAD_BYTES
     jobs = []
     for number, (key, (args, kwargs)) in enumerate(zip(new_ids(len(calls)), calls, strict=True)):
@@ -90,8 +94,24 @@ def build_jobs(
         if "delay_ms" in own and "run_at" in shared:
             raise InvalidOptionError("delay and run_at are both given; allowed is one of them")
         payload = encode_call(args, kwargs, limit_bytes=limit)
-        jobs.append(NewJob(id=key, payload=payload, **{**shared, **own}))
+        fields = {**shared, **own}
+        if is_idempotent and "unique_key" not in fields:
+            fields["unique_key"] = _key_of(fields["task_name"], args, kwargs, limit)
+        jobs.append(NewJob(id=key, payload=payload, **fields))
     return jobs
+
+
+def _is_idempotent(task: Task[Any, Any] | None, given: Mapping[str, Any]) -> bool:
+    """Whether jobs without a key take one from their arguments: the call says, else the task."""
+    said = check.check_flag("idempotent", given.get("idempotent"))
+    return said if said is not None else task is not None and task.options.idempotent
+
+
+def _key_of(task_name: str, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> str:
+    """A key that stands for a call, in whichever order its keywords were given."""
+    call = encode_call(args, dict(sorted(kwargs.items())), limit_bytes=limit)
+    digest = hashlib.sha256(f"{task_name}\0{call}".encode()).hexdigest()
+    return f"auto:{digest[:32]}"
 
 
 def with_ids(jobs: Sequence[NewJob]) -> list[NewJob]:

@@ -13,7 +13,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from flexiq_django.core.lanes import SEPARATOR
-from flexiq_django.exceptions import DependencyError, InvalidLimitError, InvalidOptionError
+from flexiq_django.exceptions import (
+    DependencyError,
+    InvalidLimitError,
+    InvalidOptionError,
+    OptionOverflowError,
+    OptionTypeError,
+)
 
 _LONGEST_PART = 1_000
 _LONGEST_MS = 100 * 365 * 86_400_000  # a hundred years
@@ -29,7 +35,7 @@ def check_name(option: str, value: Any, *, longest: int) -> str:
     Blanks at the ends are refused because MariaDB cannot tell them apart in an index.
     """
     if not isinstance(value, str):
-        raise InvalidOptionError(f"{option} is {value!r}; it must be a text")
+        raise OptionTypeError(f"{option} is {value!r}; it must be a text")
     if not value or value != value.strip() or len(value) > longest or not value.isprintable():
         raise InvalidOptionError(
             f"{option} is {value!r}; allowed are 1 to {longest} printable characters without blanks"
@@ -43,7 +49,7 @@ def check_text(option: str, value: Any, *, longest: int | None = None) -> str | 
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidOptionError(f"{option} is a {type(value).__name__}; it must be a text or None")
+        raise OptionTypeError(f"{option} is a {type(value).__name__}; it must be a text or None")
     if "\x00" in value or SEPARATOR in value:
         raise InvalidOptionError(f"{option} holds a NUL or unit separator character")
     try:
@@ -59,10 +65,18 @@ def check_text(option: str, value: Any, *, longest: int | None = None) -> str | 
 
 def check_whole(option: str, value: object, *, least: int, most: int) -> int:
     """A whole number within bounds; ``True`` and ``False`` are none."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidOptionError(
-            f"{option} is {value!r}; allowed is a whole number from {least} to {most}"
-        )
+    allowed = f"allowed is a whole number from {least} to {most}"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise OptionTypeError(f"{option} is {value!r}; {allowed}")
+    if not least <= value <= most:
+        raise InvalidOptionError(f"{option} is {value!r}; {allowed}")
+    return value
+
+
+def check_flag(option: str, value: Any) -> bool | None:
+    """Yes or no; ``None`` stays ``None``."""
+    if value is not None and not isinstance(value, bool):
+        raise OptionTypeError(f"{option} is {value!r}; it must be True, False or None")
     return value
 
 
@@ -70,7 +84,10 @@ def check_priority(option: str, value: Any) -> int | None:
     """A priority whose negative is a whole number of 32 bits too; ``None`` stays ``None``."""
     if value is None:
         return None
-    return check_whole(option, value, least=-(2**31) + 1, most=2**31 - 1)
+    most = 2**31 - 1
+    if isinstance(value, int) and abs(value) > most:
+        raise OptionOverflowError(f"{option} is {value}; allowed is -{most} to {most}")
+    return check_whole(option, value, least=-most, most=most)
 
 
 def check_concurrency(option: str, value: object) -> int:
@@ -90,7 +107,8 @@ def check_seconds(option: str, value: Any, *, above_zero: bool = False) -> int |
     bound = "above 0" if above_zero else "0 or more"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value < math.inf or (above_zero and value == 0):
-        raise InvalidOptionError(f"{option} is {value!r}; allowed is a number of seconds, {bound}")
+        refusal = InvalidOptionError if number else OptionTypeError
+        raise refusal(f"{option} is {value!r}; allowed is a number of seconds, {bound}")
     if value * 1000 > _LONGEST_MS:
         raise InvalidOptionError(f"{option} is too long; the longest is 100 years")
     milliseconds: int = math.ceil(value * 1000)
@@ -98,12 +116,12 @@ def check_seconds(option: str, value: Any, *, above_zero: bool = False) -> int |
 
 
 def check_number(option: str, value: object) -> float:
-    """A number of seconds of either sign. Raises ``TypeError``, and for NaN a ``ValueError``.
+    """A number of seconds of either sign; NaN is none.
 
     What is more than a trillion comes back as that: it is for ever, and no float may overflow.
     """
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{option} is {value!r}; it must be a number of seconds")
+        raise OptionTypeError(f"{option} is {value!r}; it must be a number of seconds")
     if value != value:
         raise InvalidOptionError(f"{option} is NaN; it must be a number of seconds")
     return float(max(-1e12, min(1e12, value)))
@@ -114,7 +132,7 @@ def check_moment(option: str, value: Any) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime):
-        raise InvalidOptionError(f"{option} is {value!r}; it must be a datetime")
+        raise OptionTypeError(f"{option} is {value!r}; it must be a datetime")
     if timezone.is_naive(value) and settings.USE_TZ:
         raise InvalidOptionError(f"{option} is {value!r}; it must have a time zone")
     if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
@@ -136,8 +154,10 @@ def check_instant(option: str, value: Any, *, is_last: bool = False) -> datetime
     """
     if value is None or isinstance(value, datetime):
         return check_moment(option, value)
-    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
-        raise InvalidOptionError(
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or value != value:
+        refusal = InvalidOptionError if number else OptionTypeError
+        raise refusal(
             f"{option} is {value!r}; allowed are Unix milliseconds or a datetime with a time zone"
         )
     bounded = max(0, min(_LAST_MS, value))
@@ -149,7 +169,7 @@ def check_span(option: str, value: Any, *, above_zero: bool = False) -> int:
     """A number of seconds, which must be given, as whole milliseconds."""
     milliseconds = check_seconds(option, value, above_zero=above_zero)
     if milliseconds is None:
-        raise InvalidOptionError(f"{option} is None; it must be a number of seconds")
+        raise OptionTypeError(f"{option} is None; it must be a number of seconds")
     return milliseconds
 
 

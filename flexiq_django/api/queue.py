@@ -140,6 +140,7 @@ class Queue(Methods):
         soft_timeout: float | None = None,
         result_ttl: float | None = None,
         transactional: bool = False,
+        idempotent: bool = False,
         rate_limit: str | None = None,
         max_concurrent: int | None = None,
         retry_budget: str | None = None,
@@ -161,9 +162,10 @@ class Queue(Methods):
         ``retry_delays[n]`` (the last repeats), else after ``retry_backoff * 2**n`` up to
         ``max_retry_delay``, drawn at random from that span unless ``jitter=False``; ``retry_on``
         and ``dont_retry_on`` say for which exceptions. With ``transactional=True`` the body and the
-        completion of the job commit together, in the queue's database. ``soft_timeout`` is noticed
-        by ``current_job.check_timeout()``. Over all workers together, ``rate_limit`` (such as
-        ``"100/m"``) and ``max_concurrent`` bound how many jobs of the task start and run;
+        completion of the job commit together, in the queue's database. With ``idempotent=True`` a
+        call with the arguments of a job that has not ended returns that job. ``soft_timeout`` is
+        noticed by ``current_job.check_timeout()``. Over all workers together, ``rate_limit`` (such
+        as ``"100/m"``) and ``max_concurrent`` bound how many jobs of the task start and run;
         ``retry_budget`` (such as ``"100/m"``) bounds their retries: beyond it a failed job is dead
         at once. Raises ``InvalidOptionError`` and ``ConfigurationError``.
         """

@@ -32,6 +32,7 @@ class TaskOptions:
     soft_timeout: float | None = None
     result_ttl: float | None = None
     transactional: bool = False
+    idempotent: bool = False
     rate_limit: str | None = None
     max_concurrent: int | None = None
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))

@@ -19,8 +19,12 @@ from flexiq_django.logging import about
 from flexiq_django.store import journal
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
+from flexiq_django.worker.shutdown import within
 
 logger = logging.getLogger(__name__)
+
+#: Seconds a coroutine waits for a look; then it goes on, and the heartbeat will tell.
+LOOK_SECONDS = 5.0
 
 Note = tuple[str, ClaimedJob, Any]
 
@@ -120,11 +124,19 @@ class Notebook:
 
 
 def look(scope: Scope, attempt: Attempt) -> None:
-    """Bring the flags of an attempt up to date on the calling thread's connection.
+    """Bring the flags of an attempt up to date, if that can be done now.
 
-    Not from inside an event loop, which must not wait for a database: there the heartbeat tells.
+    On the calling thread's connection; from a coroutine, where Django refuses database work, on a
+    thread of its own.
     """
-    if not journal.can_look(scope) or _is_in_loop():
+    if _is_in_coroutine():
+        within(LOOK_SECONDS, partial(_look, scope, attempt))
+    else:
+        _look(scope, attempt)
+
+
+def _look(scope: Scope, attempt: Attempt) -> None:
+    if not journal.can_look(scope):
         return
     key = (attempt.job.id, attempt.job.token)
     try:
@@ -141,7 +153,7 @@ def look(scope: Scope, attempt: Attempt) -> None:
     attempt.is_cancel_requested = bool(seen)
 
 
-def _is_in_loop() -> bool:
+def _is_in_coroutine() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

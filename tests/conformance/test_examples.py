@@ -1,14 +1,17 @@
 """What people are told to write when they manage jobs, written and run against a real worker."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from flexiq_django import Queue, Retention, current_job
 from flexiq_django.api.windows import windows_of
-from flexiq_django.models import Job, TaskMetric
+from flexiq_django.models import Job, PeriodicTask, TaskMetric
+from flexiq_django.scheduler.chores import Periodic
 from flexiq_django.scheduler.sweeping import RetentionSweep
+from flexiq_django.worker.catalogue import Catalogue
 from tests.conformance.ours import Ours
 from tests.waiting import wait_until
 
@@ -140,18 +143,38 @@ def test_archiving_and_browsing(bench: Ours, queue: Queue) -> None:
     assert queue.stats()["completed"] == 0
 
 
-def test_archiving_at_night(bench: Ours, queue: Queue) -> None:
-    @queue.periodic(cron="0 0 2 * * *")
+def test_archiving_at_night(bench: Ours, settings: Any) -> None:
+    settings.FLEXIQ = {**settings.FLEXIQ, "ARCHIVE_AFTER": None}  # else a worker may be faster
+    queue = bench.make(retention=Retention())  # else it also deletes what is older than 7 days
+
+    @queue.periodic(cron="0 0 2 * * *")  # daily at 2 AM
     def nightly_archival() -> int:
         archived = queue.archive(older_than=7 * DAY)
         current_job.log(f"Archived {archived} jobs")
         return archived
 
-    job = nightly_archival.delay()
+    old, young = queue.enqueue("ok"), queue.enqueue("ok")
+    bench.run(queue)
+    ended = datetime.now(UTC) - timedelta(days=8)
+    Job.objects.filter(id=old.id).update(completed_at=ended)
+    (row,) = queue.list_periodic()
+    night = datetime.fromtimestamp(row["next_run"] / 1_000, UTC)
+    assert (night.hour, night.minute, night.second) == (2, 0, 0)
+
+    fired: list[int] = []
+    PeriodicTask.objects.update(declared_at=night)  # as workers do every minute until then
+    build = Catalogue(queue.scope).build
+    Periodic(replace(queue.scope, now=night), lambda verb: verb(), build, fired.append).run()
     bench.run(queue)
 
-    assert job.result(timeout=5) == 0
-    assert [line["message"] for line in queue.task_logs(job.id)] == ["Archived 0 jobs"]
+    assert fired == [1]
+    (job,) = queue.list_jobs(task_name=nightly_archival.name)
+    assert job.result(timeout=5) == 1
+    assert [line["message"] for line in queue.task_logs(job.id)] == ["Archived 1 jobs"]
+    assert queue.list_archived() == [old]
+    assert young in queue.list_jobs()
+    (row,) = queue.list_periodic()
+    assert row["next_run"] - row["last_run"] == DAY * 1_000
 
 
 def test_revoking_and_purging(queue: Queue) -> None:

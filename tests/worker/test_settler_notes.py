@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import DataError
 
 from flexiq_django.models import TaskLog
@@ -80,13 +81,21 @@ def test_a_note_that_cannot_be_stored_keeps_no_result(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_look_brings_the_flags_up_to_date(desk: Desk) -> None:
+@pytest.mark.parametrize("runs_in", ["a function", "a coroutine"])
+def test_a_look_brings_the_flags_up_to_date(desk: Desk, runs_in: str) -> None:
+    async def look() -> None:
+        for attempt in attempts:
+            desk.notebook.look(attempt)
+
     calm, asked, lost = running(), running(), running()._replace(token=1)
     operate.request_cancel(at(), asked.id)
     attempts = [make_attempt(job) for job in (calm, asked, lost)]
 
-    for attempt in attempts:
-        desk.notebook.look(attempt)
+    if runs_in == "a coroutine":
+        async_to_sync(look)()
+    else:
+        for attempt in attempts:
+            desk.notebook.look(attempt)
 
     assert [each.is_cancel_requested for each in attempts] == [False, True, False]
     assert [each.is_over for each in attempts] == [False, False, True]

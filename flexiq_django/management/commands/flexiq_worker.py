@@ -153,7 +153,7 @@ def worker_options(given: dict[str, Any]) -> WorkerOptions:
     deployment_id = given.get("deployment_id") or settings.DEPLOYMENT_ID
     drain = given.get("drain_timeout")
     stop_timeout = settings.STOP_TIMEOUT_SECONDS if drain is None else drain
-    scope, executor = scope_of(given), given["executor"]
+    scope, executor = scope_of(given), given.get("executor") or "threads"
     auto_retry = auto_retry_for(scope)
     retention = windows_of(scope)
     return WorkerOptions(
