@@ -1,4 +1,4 @@
-"""Every error flexiq_django raises, in one tree.
+"""Every error flexiq_django raises, in one tree; ``JobPaused`` alone stands beside it.
 
 Faults end in ``Error``. Names without that ending steer control flow inside a task: a task raises
 them to say what should happen next. The first sentence of a docstring is the default message.
@@ -175,6 +175,18 @@ class RateLimited(FlexiQError):  # noqa: N818 - control flow, not a fault
             )
         super().__init__(message)
         self.retry_after = float(retry_after)
+
+
+class JobPaused(BaseException):
+    """The attempt ends here: its job waits for a person.
+
+    Raised by ``current_job.pause()``; let it pass. Not an ``Exception``, so that no handler for
+    what goes wrong in a task takes it for a failure. Attribute: ``reason``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class LeaseLost(FlexiQError):  # noqa: N818 - control flow, not a fault

@@ -25,7 +25,14 @@ from flexiq_django.admin.filters import (
     TaskFilter,
     known_namespaces,
 )
-from flexiq_django.admin.job_verbs import CANCEL, REPLAY, REPLAY_ARCHIVED, REQUEUE, STOP
+from flexiq_django.admin.job_verbs import (
+    CANCEL,
+    CONTINUE,
+    REPLAY,
+    REPLAY_ARCHIVED,
+    REQUEUE,
+    STOP,
+)
 from flexiq_django.api.options import parse_id
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models.job import STATUS_CHOICES
@@ -126,7 +133,7 @@ class BaseJobAdmin(CallAdmin):
 class JobAdmin(BaseJobAdmin):
     """Jobs that are not archived yet."""
 
-    verbs = (CANCEL, STOP, REQUEUE, REPLAY)
+    verbs = (CANCEL, CONTINUE, STOP, REQUEUE, REPLAY)
 
     list_filter = (StatusFilter, QueueFilter, TaskFilter, NamespaceFilter)
     search_help_text = _(

@@ -26,9 +26,9 @@ class Operations:
             """Where the queue lives."""
 
     def cancel_job(self, job_id: str) -> bool:
-        """Cancel a pending job, and every pending job that depends on it.
+        """Cancel a pending or paused job, and every pending job that depends on it.
 
-        False if the job is unknown or not pending. Cannot be undone.
+        False if the job is unknown, running or has ended. Cannot be undone.
         """
         key = check.parse_id(job_id)
         return key is not None and bool(operate.cancel(self.scope, key))

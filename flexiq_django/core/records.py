@@ -68,8 +68,8 @@ class Settlement(NamedTuple):
     """What to write at the end of an attempt. ``wait_ms`` is the time until the retry.
 
     ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes
-    neither. ``is_budgeted``: a retry that needs a token of its task's retry budget. A tuple for the
-    same reason as ``ClaimedJob``.
+    neither; nor does a pause, which is no execution that ended. ``is_budgeted``: a retry that needs
+    a token of its task's retry budget. A tuple for the same reason as ``ClaimedJob``.
     """
 
     job_id: UUID
@@ -85,6 +85,7 @@ class Settlement(NamedTuple):
     duration_ms: float | None = None
     succeeded: bool = False
     is_budgeted: bool = False
+    pause_reason: str | None = None
 
 
 class AutoRetry(NamedTuple):
@@ -124,6 +125,7 @@ class JobRecord(NamedTuple):
     trace_id: str | None
     origin: str
     schedule: str | None
+    pause_reason: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -165,7 +165,8 @@ class Job(BaseJob):
         permissions = [
             ("view_payload", _("Can view arguments and results of jobs")),
             ("operate_queue", _("Can operate queues and jobs")),
-            ("cancel_job", _("Can cancel pending jobs")),
+            ("cancel_job", _("Can cancel pending and paused jobs")),
+            ("continue_job", _("Can continue paused jobs")),
             ("stop_job", _("Can ask running jobs to stop")),
             ("requeue_job", _("Can take running jobs from their workers")),
             ("replay_job", _("Can replay jobs")),

@@ -279,7 +279,7 @@ def _cancel(database: Database, errors: Mapping[UUID, str]) -> list[UUID]:
 
 
 def cancel_assignments(database: Database, *, error: str) -> dict[str, str]:
-    """What it means for a pending job ``j`` to be cancelled; ``error`` is SQL."""
+    """What it means for a pending or paused job ``j`` to be cancelled; ``error`` is SQL."""
     return {
         "status": "'cancelled'",
         "error": error,

@@ -14,10 +14,10 @@ _CANCELLED = JobStatus.CANCELLED.value
 
 
 def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
-    """Cancel a pending job and, in the same transaction, every pending job that depends on it.
+    """Cancel a pending or paused job and, in the same transaction, all that depends on it.
 
     Returns the ids cancelled, the job itself first; an empty list when there is no such job in the
-    namespace or it is not pending.
+    namespace or it is neither pending nor paused.
     """
     database = open_database(scope)
     with database.transaction():
@@ -26,7 +26,7 @@ def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
             dependencies.cancel_assignments(database, error="NULL"),
             {"id": "id"},
             [{"id": database.id_text(job_id)}],
-            "j.status = 'pending' AND j.namespace = %(namespace)s",
+            "j.status IN ('pending', 'paused') AND j.namespace = %(namespace)s",
         )
         if not done:
             return []
