@@ -172,6 +172,8 @@ class JobAdmin(BaseJobAdmin):
             return _("pending, ready")
         if row.promote_at is not None:
             return _("pending, due later")
+        if row.session_line is not None:
+            return _("pending, waits for its session")
         return _("pending, waits for other jobs")
 
     def get_window(self, request: HttpRequest) -> int | None:

@@ -276,7 +276,8 @@ class Queue(Methods):
         if not jobs:
             return []
         scope = self.scope
-        waits = any(job.parents for job in jobs)  # then the re-check may make them ready
+        # Then a look after the commit may make them ready.
+        waits = any(job.parents or job.session_id is not None for job in jobs)
         is_notified = not waits and may_notify_with_insert(scope)
         ids = insert_jobs(scope, jobs, notify=is_notified)
         announce(scope, ids, jobs, is_notified=is_notified)

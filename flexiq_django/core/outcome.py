@@ -94,4 +94,5 @@ def _settlement(outcome: Outcome, status: JobStatus, *, wait_ms: int = 0) -> Set
         duration_ms=outcome.duration_ms,
         succeeded=outcome.ending is Ending.COMPLETED,
         pause_reason=outcome.reason,
+        session_id=job.session_id,
     )

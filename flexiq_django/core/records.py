@@ -59,6 +59,7 @@ class ClaimedJob(NamedTuple):
     timeout_ms: int | None
     deployment_id: str | None
     metadata: str | None
+    session_id: str | None
     is_expired: bool
     token: int
     lane: str
@@ -86,6 +87,7 @@ class Settlement(NamedTuple):
     succeeded: bool = False
     is_budgeted: bool = False
     pause_reason: str | None = None
+    session_id: str | None = None
 
 
 class AutoRetry(NamedTuple):

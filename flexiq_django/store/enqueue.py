@@ -12,7 +12,7 @@ from flexiq_django.core.records import NewJob
 from flexiq_django.exceptions import TaskRevokedError, UniqueKeyError
 from flexiq_django.models import TaskState
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store import dependencies
+from flexiq_django.store import dependencies, sessions
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -137,6 +137,11 @@ def _insert(
         JOBS, _values(database), _COLUMNS, rows, where=_NOT_REVOKED, notify=notify
     ):
         raise TaskRevokedError(_refusal(jobs[0]))
+    sessions.look_after_commit(database.scope, _sessions(jobs))
+
+
+def _sessions(jobs: Sequence[NewJob]) -> set[str]:
+    return {job.session_id for job in jobs if job.session_id is not None}
 
 
 def _refusal(job: NewJob) -> str:
@@ -175,6 +180,7 @@ def _insert_keyed(
             " this transaction cannot see it. Enqueue outside the transaction, or use the READ"
             " COMMITTED isolation level."
         )
+    sessions.look_after_commit(database.scope, _sessions(jobs))
     return {job.id: holders[active_key(job.unique_key or "")] for job in jobs}
 
 
@@ -200,7 +206,8 @@ def _values(database: Database) -> Mapping[str, str]:
         "created_at": "{now}",
         "updated_at": "{now}",
         "scheduled_at": due,
-        "ready_lane": f"CASE WHEN {ready} THEN b.lane END",
+        "ready_lane": f"CASE WHEN {ready} AND b.session_id IS NULL THEN b.lane END",
+        "session_line": f"CASE WHEN {ready} THEN b.session_id END",
         "promote_at": f"CASE WHEN {later} THEN {due} END",
         "expires_at": database.plus_ms("{now}", "b.expires_ms"),
     }

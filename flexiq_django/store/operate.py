@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store import dependencies, history
+from flexiq_django.store import dependencies, history, sessions
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
@@ -31,6 +31,7 @@ def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
         if not done:
             return []
         history.note_replay_errors(database, done)
+        sessions.hand_on_after(database, done)
         return [job_id, *dependencies.resolve(database, {job_id: _CANCELLED}).cancelled]
 
 

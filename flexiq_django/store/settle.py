@@ -16,7 +16,7 @@ from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import LeaseLost, TaskCancelledError
 from flexiq_django.models import TaskMetric
-from flexiq_django.store import dependencies, history, lease, verdicts
+from flexiq_django.store import dependencies, history, lease, sessions, verdicts
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -54,7 +54,9 @@ _METRIC = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """What became of a batch: jobs settled and fenced out, dependents cancelled and released.
+    """What became of a batch: jobs settled and fenced out, dependents cancelled.
+
+    ``released``: how many dependents and next jobs of a session may go now.
 
     ``buried``: jobs that are dead because the retry budget of their task is used up. ``stopped``:
     jobs that were to be paused, and are cancelled as somebody had asked for that.
@@ -181,6 +183,8 @@ def _settle(
     if bad:
         history.append_dead_letters(database, bad, auto_retry)
         history.note_replay_errors(database, bad)
+    named = {each.session_id for each in survivors if each.job_id in ended and each.session_id}
+    handed_on = sessions.hand_on(database, named) if named else 0
     moved = dependencies.resolve(database, ended)
     return Settled(
         settled=frozenset(done),
@@ -188,7 +192,7 @@ def _settle(
         buried=buried & done,
         stopped=stopped & done,
         cancelled=moved.cancelled,
-        released=moved.released,
+        released=moved.released + handed_on,
     )
 
 
@@ -234,6 +238,7 @@ def _assignments(database: Database) -> dict[str, str]:
         ),
         "lease_at": "NULL",
         "active_key": f"CASE WHEN {stays} THEN j.active_key END",
+        "session_slot": f"CASE WHEN {stays} THEN j.session_slot END",
         # A job that pauses has started in time.
         "expires_at": f"CASE WHEN {retry} THEN j.expires_at END",
         "pause_reason": "b.reason",

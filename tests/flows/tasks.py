@@ -208,6 +208,19 @@ async def ask_async(name: str) -> str:
     return await sync_to_async(_ask)(name)
 
 
+# --- sessions -------------------------------------------------------------------------------------
+
+
+@queue.task(max_retries=5, retry_delays=[0.01])
+def in_session(session: str, number: int) -> None:
+    """Record when it ran; every seventh job fails once."""
+    began = time.monotonic()
+    threading.Event().wait(0.004)
+    Mark.objects.create(key=session, value=json.dumps([number, began, time.monotonic()]))
+    if number % 7 == 0 and current_job.attempt == 1:
+        raise ValueError("once more")
+
+
 # --- failing --------------------------------------------------------------------------------------
 
 
