@@ -77,6 +77,27 @@ class TaskRevokedError(FlexiQError, RuntimeError):
     """The task is revoked: no new job of it is taken until unrevoke_task()."""
 
 
+class QueueFull(FlexiQError, RuntimeError):  # noqa: N818 - as queue.Full of the standard library
+    """The job would bring the number of pending jobs above MAX_QUEUE_DEPTH.
+
+    Attributes: ``queue`` (``None`` where the limit is that of the whole namespace); ``depth``, the
+    jobs that are pending, counted to one beyond the limit; ``limit``.
+    """
+
+    def __init__(
+        self, message: str | None = None, *, queue: str | None = None, depth: int = 0,
+        limit: int = 0, added: int = 1,
+    ) -> None:  # fmt: skip
+        where = "the namespace" if queue is None else f"queue {queue!r}"
+        super().__init__(
+            message
+            or f"{where} has {depth} pending jobs; with {added} more there would be over {limit}."
+            " Enqueue again when workers have caught up, start more workers, or raise"
+            " MAX_QUEUE_DEPTH."
+        )
+        self.queue, self.depth, self.limit = queue, depth, limit
+
+
 class UniqueKeyError(FlexiQError, RuntimeError):
     """The unique key is held by a job that this transaction cannot see."""
 

@@ -36,7 +36,7 @@ from flexiq_django.admin.job_verbs import (
 from flexiq_django.api.options import parse_id
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models.job import STATUS_CHOICES
-from flexiq_django.store.enqueue import active_key
+from flexiq_django.store.keys import active_key
 
 _STATUS_WORDS = dict(STATUS_CHOICES)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,8 @@ from flexiq_django.exceptions import TaskRevokedError, UniqueKeyError
 from flexiq_django.models import TaskState
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store import dependencies, sessions
+from flexiq_django.store.admission import Depths, admitted
+from flexiq_django.store.keys import active_key
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -77,20 +79,32 @@ _COPIED = (
 )
 
 
-def insert_jobs(scope: Scope, jobs: Sequence[NewJob], *, notify: bool = False) -> list[UUID]:
+def insert_jobs(
+    scope: Scope,
+    jobs: Sequence[NewJob],
+    *,
+    notify: bool = False,
+    depths: Depths = MappingProxyType({}),
+) -> list[UUID]:
     """Store jobs; the id that now stands for each of them, in order.
 
     For a job whose ``unique_key`` is held by a job that has not ended (or by an earlier one of the
     same call) that is the holder's id, and nothing of the new job is stored. Inside the caller's
     transaction the rows exist exactly when the caller's do; a taken key never aborts it. ``notify``
     wakes listening workers with the same commit; only for a caller without a transaction.
+    ``depths`` says how many jobs may be pending.
 
     Raises ``UniqueKeyError`` if a transaction above READ COMMITTED cannot see the holder of a key,
     ``TaskRevokedError`` if the task is revoked, which is the same task for all jobs of a call,
-    and ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
-    in another namespace.
+    ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
+    in another namespace, and ``QueueFull``, before anything is written too.
     """
     database = open_database(scope)
+    with admitted(database, jobs, depths):
+        return _insert_all(database, jobs, notify=notify)
+
+
+def _insert_all(database: Database, jobs: Sequence[NewJob], *, notify: bool) -> list[UUID]:
     parents = dependencies.open_parents(database, jobs)
     plain = [job for job in jobs if job.unique_key is None]
     keyed = [job for job in jobs if job.unique_key is not None]
@@ -118,11 +132,6 @@ def insert_copies(database: Database, jobs: Sequence[NewJob]) -> None:
         by_task.setdefault(job.task_name, []).append(job)
     for alike in by_task.values():
         _insert(database, alike, {})
-
-
-def active_key(unique_key: str) -> str:
-    """What the unique index holds for a key: its hash, which no collation can fold."""
-    return hashlib.sha256(unique_key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _insert(

@@ -14,8 +14,8 @@ from typing import Any
 from django.db.models import Model
 
 from flexiq_django.models import ArchivedJob, DeadLetter, Job, TaskMetric
-from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_ids
+from flexiq_django.store.keys import active_key
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 

@@ -38,8 +38,8 @@ from flexiq_django.store import (
     settle,
 )
 from flexiq_django.store.dead_letters import Wanted
-from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_id, new_ids
+from flexiq_django.store.keys import active_key
 from flexiq_django.store.vendors import open_database
 from tests.store import crowd, plans
 from tests.store.acting import settlement
