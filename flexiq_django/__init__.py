@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flexiq_django.core.retention import Retention as Retention
     from flexiq_django.core.status import JobStatus as JobStatus
     from flexiq_django.exceptions import FlexiQError as FlexiQError
+    from flexiq_django.exceptions import JobPaused as JobPaused
     from flexiq_django.exceptions import LeaseLost as LeaseLost
     from flexiq_django.exceptions import Permanent as Permanent
     from flexiq_django.exceptions import RateLimited as RateLimited
@@ -40,6 +41,7 @@ _HOMES = {
     "Retention": "flexiq_django.core.retention",
     "JobStatus": "flexiq_django.core.status",
     "FlexiQError": "flexiq_django.exceptions",
+    "JobPaused": "flexiq_django.exceptions",
     "LeaseLost": "flexiq_django.exceptions",
     "Permanent": "flexiq_django.exceptions",
     "RateLimited": "flexiq_django.exceptions",
@@ -48,6 +50,7 @@ _HOMES = {
 
 __all__ = [
     "FlexiQError",
+    "JobPaused",
     "JobResult",
     "JobStatus",
     "LeaseLost",

@@ -53,6 +53,9 @@ class Settings:
     POLL_SECONDS: float = 1.0
     #: Use LISTEN and NOTIFY on PostgreSQL. Switch off behind a pooler in transaction mode.
     LISTEN: bool = True
+    #: Most pending jobs: a number for the whole namespace, or a dict of numbers by queue, with
+    #: ``"*"`` for the namespace. ``None`` sets no limit.
+    MAX_QUEUE_DEPTH: int | dict[str, int] | None = None
     #: Largest encoded arguments or result, in bytes.
     MAX_PAYLOAD_BYTES: int = 1_048_576
     #: Longest stored error with its traceback, in bytes; the middle of a longer one is cut.
@@ -132,6 +135,19 @@ def _windows(value: Any) -> bool:
     )
 
 
+def is_depth(value: Any) -> bool:
+    """Whether the value is one of the forms of ``MAX_QUEUE_DEPTH``."""
+    if isinstance(value, dict):
+        return all(_name(name) and _natural(limit) and limit > 0 for name, limit in value.items())
+    return value is None or (_natural(value) and value > 0)
+
+
+#: What the forms of ``MAX_QUEUE_DEPTH`` are, in words.
+DEPTH_RULE = (
+    "a whole number above 0, a dict of such numbers by queue (with '*' for the namespace), or None"
+)
+
+
 def _name(value: Any) -> bool:
     return isinstance(value, str) and value == value.strip() and 0 < len(value) <= 100
 
@@ -174,6 +190,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "STRAY_GRACE_SECONDS": (_positive, "a number of seconds above 0"),
     "POLL_SECONDS": (_positive, "a number of seconds above 0"),
     "LISTEN": (lambda value: isinstance(value, bool), "True or False"),
+    "MAX_QUEUE_DEPTH": (is_depth, DEPTH_RULE),
     "MAX_PAYLOAD_BYTES": (lambda value: _natural(value) and value > 0, "a whole number above 0"),
     "MAX_ERROR_BYTES": (lambda value: _natural(value) and value >= 200, "at least 200"),
     "DEPLOYMENT_ID": (lambda value: value is None or _name(value), f"{_NAME_RULE}, or None"),

@@ -1,4 +1,4 @@
-"""Every error flexiq_django raises, in one tree.
+"""Every error flexiq_django raises, in one tree; ``JobPaused`` alone stands beside it.
 
 Faults end in ``Error``. Names without that ending steer control flow inside a task: a task raises
 them to say what should happen next. The first sentence of a docstring is the default message.
@@ -83,6 +83,27 @@ class UnknownTaskError(FlexiQError, LookupError):
 
 class TaskRevokedError(FlexiQError, RuntimeError):
     """The task is revoked: no new job of it is taken until unrevoke_task()."""
+
+
+class QueueFull(FlexiQError, RuntimeError):  # noqa: N818 - as queue.Full of the standard library
+    """The job would bring the number of pending jobs above MAX_QUEUE_DEPTH.
+
+    Attributes: ``queue`` (``None`` where the limit is that of the whole namespace); ``depth``, the
+    jobs that are pending, counted to one beyond the limit; ``limit``.
+    """
+
+    def __init__(
+        self, message: str | None = None, *, queue: str | None = None, depth: int = 0,
+        limit: int = 0, added: int = 1,
+    ) -> None:  # fmt: skip
+        where = "the namespace" if queue is None else f"queue {queue!r}"
+        super().__init__(
+            message
+            or f"{where} has {depth} pending jobs; with {added} more there would be over {limit}."
+            " Enqueue again when workers have caught up, start more workers, or raise"
+            " MAX_QUEUE_DEPTH."
+        )
+        self.queue, self.depth, self.limit = queue, depth, limit
 
 
 class UniqueKeyError(FlexiQError, RuntimeError):
@@ -187,6 +208,18 @@ class RateLimited(FlexiQError):  # noqa: N818 - control flow, not a fault
             )
         super().__init__(message)
         self.retry_after = float(retry_after)
+
+
+class JobPaused(BaseException):
+    """The attempt ends here: its job waits for a person.
+
+    Raised by ``current_job.pause()``; let it pass. Not an ``Exception``, so that no handler for
+    what goes wrong in a task takes it for a failure. Attribute: ``reason``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class LeaseLost(FlexiQError):  # noqa: N818 - control flow, not a fault

@@ -73,6 +73,7 @@ class ClaimedJobFactory(factory.Factory[ClaimedJob]):
     timeout_ms = None
     deployment_id = None
     metadata = None
+    session_id = None
     is_expired = False
     token = 7
     lane = "default"

@@ -56,8 +56,13 @@ def errors() -> list[type[FlexiQError]]:
     return [
         member
         for _, member in inspect.getmembers(exceptions, inspect.isclass)
-        if member.__module__ == exceptions.__name__
+        if member.__module__ == exceptions.__name__ and member is not exceptions.JobPaused
     ]
+
+
+def test_a_pause_is_no_exception_that_a_handler_could_swallow() -> None:
+    assert not issubclass(exceptions.JobPaused, Exception)
+    assert exceptions.JobPaused("ask Ada").reason == "ask Ada"
 
 
 @pytest.mark.parametrize("error", errors(), ids=lambda error: error.__name__)

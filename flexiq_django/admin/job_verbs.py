@@ -13,11 +13,17 @@ from flexiq_django.core.status import JobStatus
 
 
 def _cancel(queue: Queue, row: Any, _entered: Entered, _actor: str) -> Skipped:
-    return None if queue.cancel_job(str(row.pk)) else _("not pending, or not any more")
+    return (
+        None if queue.cancel_job(str(row.pk)) else _("neither pending nor paused, or not any more")
+    )
 
 
 def _stop(queue: Queue, row: Any, _entered: Entered, _actor: str) -> Skipped:
     return None if queue.cancel_running_job(str(row.pk)) else _("not running, or not any more")
+
+
+def _continue(queue: Queue, row: Any, _entered: Entered, _actor: str) -> Skipped:
+    return None if queue.continue_job(str(row.pk)) else _("not paused, or not any more")
 
 
 def _requeue(queue: Queue, row: Any, _entered: Entered, _actor: str) -> Skipped:
@@ -42,7 +48,7 @@ CANCEL = Verb(
     label=_("Cancel"),
     permission="cancel_job",
     act=_cancel,
-    suits=lambda row: row.status == JobStatus.PENDING,
+    suits=lambda row: row.status in (JobStatus.PENDING, JobStatus.PAUSED),
     question=ngettext_lazy(
         "Cancel %(count)d job? What depends on it is cancelled too. This cannot be undone.",
         "Cancel %(count)d jobs? What depends on them is cancelled too. This cannot be undone.",
@@ -60,6 +66,19 @@ STOP = Verb(
     done=ngettext_lazy(
         "%(count)d running job was asked to stop. It stops where its task looks for that.",
         "%(count)d running jobs were asked to stop. They stop where their tasks look for that.",
+        "count",
+    ),
+)
+
+CONTINUE = Verb(
+    name="continue",
+    label=_("Continue"),
+    permission="continue_job",
+    act=_continue,
+    suits=lambda row: row.status == JobStatus.PAUSED,
+    done=ngettext_lazy(
+        "%(count)d paused job is pending again.",
+        "%(count)d paused jobs are pending again.",
         "count",
     ),
 )

@@ -25,11 +25,18 @@ from flexiq_django.admin.filters import (
     TaskFilter,
     known_namespaces,
 )
-from flexiq_django.admin.job_verbs import CANCEL, REPLAY, REPLAY_ARCHIVED, REQUEUE, STOP
+from flexiq_django.admin.job_verbs import (
+    CANCEL,
+    CONTINUE,
+    REPLAY,
+    REPLAY_ARCHIVED,
+    REQUEUE,
+    STOP,
+)
 from flexiq_django.api.options import parse_id
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models.job import STATUS_CHOICES
-from flexiq_django.store.enqueue import active_key
+from flexiq_django.store.keys import active_key
 
 _STATUS_WORDS = dict(STATUS_CHOICES)
 
@@ -126,7 +133,7 @@ class BaseJobAdmin(CallAdmin):
 class JobAdmin(BaseJobAdmin):
     """Jobs that are not archived yet."""
 
-    verbs = (CANCEL, STOP, REQUEUE, REPLAY)
+    verbs = (CANCEL, CONTINUE, STOP, REQUEUE, REPLAY)
 
     list_filter = (StatusFilter, QueueFilter, TaskFilter, NamespaceFilter)
     search_help_text = _(
@@ -165,6 +172,8 @@ class JobAdmin(BaseJobAdmin):
             return _("pending, ready")
         if row.promote_at is not None:
             return _("pending, due later")
+        if row.session_line is not None:
+            return _("pending, waits for its session")
         return _("pending, waits for other jobs")
 
     def get_window(self, request: HttpRequest) -> int | None:

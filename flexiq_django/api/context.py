@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
+from flexiq_django.api.options import check_text
 from flexiq_django.core.errors import clean_text
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.exceptions import (
     InvalidOptionError,
+    JobPaused,
     LeaseLost,
     SerializationError,
     SoftTimeoutError,
@@ -222,6 +224,18 @@ class CurrentJob:
         word = check_level(level)
         attempt.journal.log(attempt.job, word, clean_text(str(message)), _extra(extra))
 
+    def pause(self, reason: str) -> NoReturn:
+        """End the attempt here, without failing: the job waits for a person, who reads ``reason``.
+
+        The job becomes ``paused`` and stays so until ``queue.continue_job()``, which makes it
+        pending again, or ``queue.cancel_job()``. No attempt of its retry budget is used. Raises
+        ``JobPaused`` to leave the task, which is no ``Exception``; let it pass. What a
+        transactional task has written commits with the pause. ``reason`` is a text of 1 to 2000
+        characters; another raises ``InvalidOptionError``.
+        """
+        _ = self._attempt
+        raise JobPaused(check_reason(reason))
+
     def publish(self, data: Any) -> None:
         """Append a value to the job's log, for whoever follows it. ``data`` must fit into JSON."""
         attempt = self._attempt
@@ -235,6 +249,13 @@ def check_progress(progress: Any) -> int:
     if not 0 <= progress <= 100:
         raise InvalidOptionError(f"progress is {progress}; allowed is 0 to 100")
     return progress
+
+
+def check_reason(reason: Any) -> str:
+    """A text that says why a job is paused. Raises ``InvalidOptionError``."""
+    if reason is None:
+        raise InvalidOptionError("reason is None; it must say what the job waits for")
+    return str(check_text("reason", reason, longest=2000))
 
 
 def check_level(level: LogLevel | str) -> str:

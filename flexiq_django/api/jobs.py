@@ -55,7 +55,7 @@ class EnqueueOptions(TypedDict, total=False):
     depends_on: JobResult | str | UUID | Sequence[JobResult | str | UUID] | None
     #: Run the job also when a job in ``depends_on`` fails or is cancelled.
     allow_parent_failure: bool
-    #: Label of the session the job belongs to.
+    #: Jobs of one session run one at a time, in the order in which they are due.
     session_id: str | None
     #: Label of the user the job was submitted for.
     user_id: str | None

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from flexiq_django.api import options as check
+from flexiq_django.api.announce import wake_workers
 from flexiq_django.api.context import check_progress
 from flexiq_django.api.twins import async_twin
 from flexiq_django.exceptions import JobNotActiveError
@@ -26,12 +27,15 @@ class Operations:
             """Where the queue lives."""
 
     def cancel_job(self, job_id: str) -> bool:
-        """Cancel a pending job, and every pending job that depends on it.
+        """Cancel a pending or paused job, and every pending job that depends on it.
 
-        False if the job is unknown or not pending. Cannot be undone.
+        False if the job is unknown, running or has ended. Cannot be undone.
         """
         key = check.parse_id(job_id)
-        return key is not None and bool(operate.cancel(self.scope, key))
+        if key is None or not operate.cancel(self.scope, key):
+            return False
+        wake_workers(self.scope)  # perhaps the next job of its session may go
+        return True
 
     def cancel_running_job(self, job_id: str) -> bool:
         """Ask a running job to stop. True means the request is recorded, not that it stopped.

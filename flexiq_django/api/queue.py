@@ -17,9 +17,11 @@ from flexiq_django.api.schedule import Schedule, build_schedule
 from flexiq_django.api.schema import open_place
 from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
-from flexiq_django.conf import get_settings
+from flexiq_django.conf import DEPTH_RULE, get_settings, is_depth
 from flexiq_django.core.misfire import MisfirePolicy
 from flexiq_django.core.retention import Retention
+from flexiq_django.exceptions import InvalidOptionError
+from flexiq_django.store.admission import NAMESPACE
 from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.scope import Scope
 
@@ -36,8 +38,8 @@ class Queue(Methods):
     the namespace keep history; ``result_ttl`` (seconds) is its older form, the same window for
     every table, and ``retention`` wins. ``dlq_auto_retry_delay`` (seconds) and
     ``dlq_auto_retry_max`` say when its workers retry dead letters by themselves, and how often (0:
-    never). With ``auto_migrate`` the first use of the queue in a process brings the tables up to
-    date. Raises ``InvalidOptionError``.
+    never). ``max_queue_depth`` is this queue's own ``MAX_QUEUE_DEPTH``. With ``auto_migrate`` the
+    first use of the queue in a process brings the tables up to date. Raises ``InvalidOptionError``.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Queue(Methods):
         result_ttl: float | None = None,
         dlq_auto_retry_delay: float | None = None,
         dlq_auto_retry_max: int | None = None,
+        max_queue_depth: int | dict[str, int] | None = None,
         auto_migrate: bool = False,
     ) -> None:
         if namespace is not None:
@@ -64,6 +67,11 @@ class Queue(Methods):
         check.check_seconds("dlq_auto_retry_delay", dlq_auto_retry_delay)
         if dlq_auto_retry_max is not None:
             check.check_whole("dlq_auto_retry_max", dlq_auto_retry_max, least=0, most=2**31 - 1)
+        if not is_depth(max_queue_depth):
+            raise InvalidOptionError(
+                f"max_queue_depth is {max_queue_depth!r}; allowed is {DEPTH_RULE}"
+            )
+        self._max_depth = max_queue_depth
         #: What this queue itself says of dead letters; see ``api/auto_retry.py``.
         self.own_auto_retry = (dlq_auto_retry_delay, dlq_auto_retry_max)
         self._retention = None if retention is None else check_retention(retention)
@@ -274,12 +282,19 @@ class Queue(Methods):
     aenqueue = async_twin(enqueue)
     aenqueue_many = async_twin(enqueue_many)
 
+    def _depths(self) -> dict[str, int]:
+        given = get_settings().MAX_QUEUE_DEPTH if self._max_depth is None else self._max_depth
+        if given is None:
+            return {}
+        return {NAMESPACE: given} if isinstance(given, int) else given
+
     def _store(self, jobs: Sequence[Any]) -> list[JobResult]:
         if not jobs:
             return []
         scope = self.scope
-        waits = any(job.parents for job in jobs)  # then the re-check may make them ready
+        # Then a look after the commit may make them ready.
+        waits = any(job.parents or job.session_id is not None for job in jobs)
         is_notified = not waits and may_notify_with_insert(scope)
-        ids = insert_jobs(scope, jobs, notify=is_notified)
+        ids = insert_jobs(scope, jobs, notify=is_notified, depths=self._depths())
         announce(scope, ids, jobs, is_notified=is_notified)
         return [JobResult(self, key) for key in ids]

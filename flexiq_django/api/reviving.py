@@ -1,4 +1,4 @@
-"""The methods of ``Queue`` that run work again: requeue, replay, retry of dead letters."""
+"""The methods of ``Queue`` that run work again: requeue, continue, replay, retry of the dead."""
 
 from __future__ import annotations
 
@@ -48,6 +48,21 @@ class Reviving:
         wake_workers(self.scope)
         return True
 
+    def continue_job(self, job_id: str) -> bool:
+        """Put a paused job back in line: pending, and due now.
+
+        It runs from its beginning, with the same arguments and its progress, and no attempt of its
+        retry budget is used. False if the job is unknown or not paused, as after another caller
+        has continued or cancelled it.
+        """
+        key = check.parse_id(job_id)
+        if key is None or not revive.continue_paused(
+            self.scope, key, limited=limited_here(self._queue)
+        ):
+            return False
+        wake_workers(self.scope)
+        return True
+
     def replay(self, job_id: str, *, actor: str | None = None) -> JobResult:
         """Store a new job that does the same again; its handle.
 
@@ -93,6 +108,7 @@ class Reviving:
         )
 
     arequeue_job = async_twin(requeue_job)
+    acontinue_job = async_twin(continue_job)
     areplay = async_twin(replay)
     aretry_dead = async_twin(retry_dead)
 

@@ -29,6 +29,7 @@ class Ending(Enum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    PAUSED = "paused"
 
 
 class Outcome(NamedTuple):
@@ -36,7 +37,8 @@ class Outcome(NamedTuple):
 
     ``result`` is the encoded return value. ``error`` is what is stored and shown. ``retryable`` is
     false where trying again cannot help. ``retry_after`` (seconds) overrides the backoff.
-    ``duration_ms`` is ``None`` for a job whose body never began: it gets no metric row.
+    ``duration_ms`` is ``None`` for a job whose body never began: it gets no metric row. ``reason``
+    is what a paused job waits for.
     """
 
     job: ClaimedJob
@@ -46,12 +48,13 @@ class Outcome(NamedTuple):
     retryable: bool = True
     retry_after: float | None = None
     duration_ms: float | None = None
+    reason: str | None = None
 
 
 def decide(
     outcome: Outcome, policy: RetryPolicy, *, draw: Callable[[], float] = random.random
 ) -> Settlement:
-    """The settlement for an outcome: complete, retry later, dead-letter or cancel.
+    """The settlement for an outcome: complete, retry later, dead-letter, cancel or pause.
 
     The budget of attempts is the job's own ``max_retries``; how long to wait comes from the policy
     of the task.
@@ -61,6 +64,8 @@ def decide(
         return _settlement(outcome, JobStatus.COMPLETE)
     if outcome.ending in (Ending.CANCELLED, Ending.EXPIRED):
         return _settlement(outcome, JobStatus.CANCELLED)
+    if outcome.ending is Ending.PAUSED:
+        return _settlement(outcome, JobStatus.PAUSED)
     if not outcome.retryable or job.retry_count >= job.max_retries:
         return _settlement(outcome, JobStatus.DEAD)
     wait = outcome.retry_after
@@ -88,4 +93,6 @@ def _settlement(outcome: Outcome, status: JobStatus, *, wait_ms: int = 0) -> Set
         wait_ms=wait_ms,
         duration_ms=outcome.duration_ms,
         succeeded=outcome.ending is Ending.COMPLETED,
+        pause_reason=outcome.reason,
+        session_id=job.session_id,
     )

@@ -61,6 +61,7 @@ class ClaimedJob(NamedTuple):
     timeout_ms: int | None
     deployment_id: str | None
     metadata: str | None
+    session_id: str | None
     is_expired: bool
     token: int
     lane: str
@@ -70,8 +71,8 @@ class Settlement(NamedTuple):
     """What to write at the end of an attempt. ``wait_ms`` is the time until the retry.
 
     ``attempt_error`` becomes a job error row, ``duration_ms`` a metric row; ``None`` writes
-    neither. ``is_budgeted``: a retry that needs a token of its task's retry budget. A tuple for the
-    same reason as ``ClaimedJob``.
+    neither; nor does a pause, which is no execution that ended. ``is_budgeted``: a retry that needs
+    a token of its task's retry budget. A tuple for the same reason as ``ClaimedJob``.
     """
 
     job_id: UUID
@@ -87,6 +88,8 @@ class Settlement(NamedTuple):
     duration_ms: float | None = None
     succeeded: bool = False
     is_budgeted: bool = False
+    pause_reason: str | None = None
+    session_id: str | None = None
 
 
 class AutoRetry(NamedTuple):
@@ -126,6 +129,7 @@ class JobRecord(NamedTuple):
     trace_id: str | None
     origin: str
     schedule: str | None
+    pause_reason: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -49,6 +49,7 @@ class Claim(NamedTuple):
     timeout: float | None
     metadata: str | None
     deployment_id: str | None
+    session_id: str | None
     namespace: str
     worker_id: str
     lease: float
@@ -228,6 +229,7 @@ def _usable(db: JobDatabase, job: ClaimedJob, worker_id: str, seconds: float) ->
         timeout=None if job.timeout_ms is None else job.timeout_ms / 1000,
         metadata=job.metadata,
         deployment_id=job.deployment_id,
+        session_id=job.session_id,
         namespace=db.namespace,
         worker_id=worker_id,
         lease=seconds,

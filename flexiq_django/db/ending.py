@@ -15,7 +15,7 @@ from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
 from flexiq_django.db.database import JobDatabase, task_of
-from flexiq_django.store import settle, takeover
+from flexiq_django.store import settle, takeover, verdicts
 from flexiq_django.store.settle import Settled
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def end_owned(db: JobDatabase, outcome: Outcome) -> str | None:
             outcome.job.task_name,
         )
         return None
-    return _told(db, (settle.as_written(settlements, settled.buried), settled))
+    return _told(db, (verdicts.as_written(settlements, settled.buried, settled.stopped), settled))
 
 
 def end_running(

@@ -134,6 +134,7 @@ def _job(claim: Claim) -> ClaimedJob:
         max_retries=claim.max_retries,
         timeout_ms=None,
         deployment_id=claim.deployment_id,
+        session_id=claim.session_id,
         metadata=claim.metadata,
         is_expired=False,
         token=claim.token,

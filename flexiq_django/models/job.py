@@ -10,6 +10,9 @@ column                    set exactly while
 ``lease_at``              the job is running; the time its worker loses it unless renewed
 ``completed_at``          the job has ended
 ``active_key``            the job has not ended and carries a unique key (its hash)
+``session_slot``          the job holds the line of its session: ready, due later for a retry,
+                          running or paused; names the session
+``session_line``          the job waits in the line of its session; names the session
 ``purge_at``              the job has ended and carries a lifetime of its own
 ``idle_status``           the job is neither ready, nor due later, nor running; its status
 ``bad_end``               the job has ended other than by completing; its status
@@ -27,12 +30,8 @@ from django.db.models import Case, F, Q, When
 from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.core.status import TERMINAL, JobStatus
-from flexiq_django.models.fields import (
-    NameField,
-    SparseIndex,
-    SparseUniqueConstraint,
-    UtcDateTimeField,
-)
+from flexiq_django.models.fields import NameField, SparseIndex, UtcDateTimeField
+from flexiq_django.models.job_rules import CONSTRAINTS
 
 STATUS_CHOICES = [
     (JobStatus.PENDING.value, _("pending")),
@@ -156,6 +155,8 @@ class Job(BaseJob):
     )
     expires_at = UtcDateTimeField(null=True, help_text=_("Too late to start; empty once ended."))
     active_key = models.CharField(max_length=64, null=True)
+    session_slot = NameField(max_length=200, null=True)
+    session_line = NameField(max_length=200, null=True)
 
     class Meta:
         db_table = "flexiq_jobs"
@@ -165,7 +166,8 @@ class Job(BaseJob):
         permissions = [
             ("view_payload", _("Can view arguments and results of jobs")),
             ("operate_queue", _("Can operate queues and jobs")),
-            ("cancel_job", _("Can cancel pending jobs")),
+            ("cancel_job", _("Can cancel pending and paused jobs")),
+            ("continue_job", _("Can continue paused jobs")),
             ("stop_job", _("Can ask running jobs to stop")),
             ("requeue_job", _("Can take running jobs from their workers")),
             ("replay_job", _("Can replay jobs")),
@@ -187,6 +189,11 @@ class Job(BaseJob):
                 present="lease_at",
             ),
             SparseIndex(
+                name="flexiq_jobs_line",
+                fields=["namespace", "session_line", "scheduled_at", "id"],
+                present="session_line",
+            ),
+            SparseIndex(
                 name="flexiq_jobs_ended",
                 fields=["namespace", "completed_at"],
                 present="completed_at",
@@ -206,47 +213,7 @@ class Job(BaseJob):
                 name="flexiq_jobs_purge", fields=["namespace", "purge_at"], present="purge_at"
             ),
         ]
-        constraints = [
-            SparseUniqueConstraint(
-                name="flexiq_jobs_active_key",
-                fields=["namespace", "active_key"],
-                present="active_key",
-            ),
-            models.CheckConstraint(
-                name="flexiq_jobs_status",
-                condition=Q(status__in=[status.value for status in JobStatus]),
-            ),
-            models.CheckConstraint(
-                name="flexiq_jobs_waiting",
-                condition=Q(status=JobStatus.PENDING.value)
-                | Q(ready_lane__isnull=True, promote_at__isnull=True),
-            ),
-            models.CheckConstraint(
-                name="flexiq_jobs_one_wait",
-                condition=Q(ready_lane__isnull=True) | Q(promote_at__isnull=True),
-            ),
-            models.CheckConstraint(
-                name="flexiq_jobs_leased",
-                condition=Q(status=JobStatus.RUNNING.value, lease_at__isnull=False)
-                | (~Q(status=JobStatus.RUNNING.value) & Q(lease_at__isnull=True)),
-            ),
-            models.CheckConstraint(
-                name="flexiq_jobs_terminal",
-                condition=Q(
-                    status__in=sorted(status.value for status in TERMINAL),
-                    completed_at__isnull=False,
-                    active_key__isnull=True,
-                )
-                | (
-                    ~Q(status__in=sorted(status.value for status in TERMINAL))
-                    & Q(completed_at__isnull=True)
-                ),
-            ),
-            models.CheckConstraint(
-                name="flexiq_jobs_progress",
-                condition=Q(progress__isnull=True) | Q(progress__lte=100),
-            ),
-        ]
+        constraints = CONSTRAINTS
 
 
 class ArchivedJob(BaseJob):

@@ -21,6 +21,7 @@ from flexiq_django.store import (
     promote,
     revive,
     schedules,
+    sessions,
     settle,
     workers,
 )
@@ -143,6 +144,20 @@ class DependencyNet:
     def run(self) -> float:
         """Walk on over the open edges."""
         self._after, _ = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
+        return 1.0 if self._after else NET_SECONDS
+
+
+class SessionNet:
+    """Finds lines that nobody holds, as a process died between its commit and its look."""
+
+    def __init__(self, scope: Scope, call: Call, on_ready: Enqueued) -> None:
+        self._scope, self._call, self._on_ready, self._after = scope, call, on_ready, ""
+
+    def run(self) -> float:
+        """Walk on over the lines."""
+        self._after, moved = self._call(lambda: sessions.sweep(self._scope, self._after))
+        if moved:
+            self._on_ready(moved)
         return 1.0 if self._after else NET_SECONDS
 
 

@@ -154,7 +154,7 @@ class _Claim:
         taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
         read_id = Database.read_id
         return [
-            ClaimedJob._make((read_id(row[0]), *row[1:10], bool(row[10]), self._token, lane))
+            ClaimedJob._make((read_id(row[0]), *row[1:11], bool(row[11]), self._token, lane))
             for lane, row in taken
         ]
 

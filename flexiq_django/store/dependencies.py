@@ -14,6 +14,7 @@ from flexiq_django.core.records import NewJob
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import DependencyError
 from flexiq_django.models import ArchivedJob, Job, JobDependency
+from flexiq_django.store import sessions
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -148,9 +149,7 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
         children = sorted({edge.child for edge in edges})
         rows = {
             database.read_id(row[0]): row
-            for row in database.lock_rows(
-                "id, status, queue, deployment_id, scheduled_at", children
-            )
+            for row in database.lock_rows("id, status, queue, deployment_id, session_id", children)
         }
         _close_edges(database, edges)
         doomed: dict[UUID, UUID] = {}
@@ -251,7 +250,10 @@ def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> int:
     done = database.update_joined(
         JOBS,
         {
-            "ready_lane": "CASE WHEN j.scheduled_at <= {now} THEN b.lane END",
+            "ready_lane": (
+                "CASE WHEN j.scheduled_at <= {now} AND j.session_id IS NULL THEN b.lane END"
+            ),
+            "session_line": "CASE WHEN j.scheduled_at <= {now} THEN j.session_id END",
             "promote_at": "CASE WHEN j.scheduled_at > {now} THEN j.scheduled_at END",
             "updated_at": "{now}",
         },
@@ -260,8 +262,10 @@ def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> int:
             {"id": database.id_text(database.read_id(key)), "lane": lane_name(queue, deployment)}
             for key, _, queue, deployment, _ in rows
         ],
-        "j.status = 'pending' AND j.ready_lane IS NULL AND j.promote_at IS NULL",
+        "j.status = 'pending' AND j.ready_lane IS NULL AND j.promote_at IS NULL"
+        " AND j.session_line IS NULL",
     )
+    sessions.look_after_commit(database.scope, {row[4] for row in rows if row[4] is not None})
     return len(done)
 
 
@@ -279,13 +283,15 @@ def _cancel(database: Database, errors: Mapping[UUID, str]) -> list[UUID]:
 
 
 def cancel_assignments(database: Database, *, error: str) -> dict[str, str]:
-    """What it means for a pending job ``j`` to be cancelled; ``error`` is SQL."""
+    """What it means for a pending or paused job ``j`` to be cancelled; ``error`` is SQL."""
     return {
         "status": "'cancelled'",
         "error": error,
         "ready_lane": "NULL",
         "promote_at": "NULL",
         "active_key": "NULL",
+        "session_slot": "NULL",
+        "session_line": "NULL",
         "expires_at": "NULL",
         "completed_at": "{now}",
         "updated_at": "{now}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,9 @@ from flexiq_django.core.records import NewJob
 from flexiq_django.exceptions import TaskRevokedError, UniqueKeyError
 from flexiq_django.models import TaskState
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store import dependencies
+from flexiq_django.store import dependencies, sessions
+from flexiq_django.store.admission import Depths, admitted
+from flexiq_django.store.keys import active_key
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -81,20 +83,32 @@ _COPIED = (
 )
 
 
-def insert_jobs(scope: Scope, jobs: Sequence[NewJob], *, notify: bool = False) -> list[UUID]:
+def insert_jobs(
+    scope: Scope,
+    jobs: Sequence[NewJob],
+    *,
+    notify: bool = False,
+    depths: Depths = MappingProxyType({}),
+) -> list[UUID]:
     """Store jobs; the id that now stands for each of them, in order.
 
     For a job whose ``unique_key`` is held by a job that has not ended (or by an earlier one of the
     same call) that is the holder's id, and nothing of the new job is stored. Inside the caller's
     transaction the rows exist exactly when the caller's do; a taken key never aborts it. ``notify``
     wakes listening workers with the same commit; only for a caller without a transaction.
+    ``depths`` says how many jobs may be pending.
 
     Raises ``UniqueKeyError`` if a transaction above READ COMMITTED cannot see the holder of a key,
     ``TaskRevokedError`` if the task is revoked, which is the same task for all jobs of a call,
-    and ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
-    in another namespace.
+    ``DependencyError`` before anything is written when a parent is unknown, has failed or lies
+    in another namespace, and ``QueueFull``, before anything is written too.
     """
     database = open_database(scope)
+    with admitted(database, jobs, depths):
+        return _insert_all(database, jobs, notify=notify)
+
+
+def _insert_all(database: Database, jobs: Sequence[NewJob], *, notify: bool) -> list[UUID]:
     parents = dependencies.open_parents(database, jobs)
     plain = [job for job in jobs if job.unique_key is None]
     keyed = [job for job in jobs if job.unique_key is not None]
@@ -124,11 +138,6 @@ def insert_copies(database: Database, jobs: Sequence[NewJob]) -> None:
         _insert(database, alike, {})
 
 
-def active_key(unique_key: str) -> str:
-    """What the unique index holds for a key: its hash, which no collation can fold."""
-    return hashlib.sha256(unique_key.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _insert(
     database: Database,
     jobs: Sequence[NewJob],
@@ -141,6 +150,11 @@ def _insert(
         JOBS, _values(database), _COLUMNS, rows, where=_NOT_REVOKED, notify=notify
     ):
         raise TaskRevokedError(_refusal(jobs[0]))
+    sessions.look_after_commit(database.scope, _sessions(jobs))
+
+
+def _sessions(jobs: Sequence[NewJob]) -> set[str]:
+    return {job.session_id for job in jobs if job.session_id is not None}
 
 
 def _refusal(job: NewJob) -> str:
@@ -179,6 +193,7 @@ def _insert_keyed(
             " this transaction cannot see it. Enqueue outside the transaction, or use the READ"
             " COMMITTED isolation level."
         )
+    sessions.look_after_commit(database.scope, _sessions(jobs))
     return {job.id: holders[active_key(job.unique_key or "")] for job in jobs}
 
 
@@ -204,7 +219,8 @@ def _values(database: Database) -> Mapping[str, str]:
         "created_at": "{now}",
         "updated_at": "{now}",
         "scheduled_at": due,
-        "ready_lane": f"CASE WHEN {ready} THEN b.lane END",
+        "ready_lane": f"CASE WHEN {ready} AND b.session_id IS NULL THEN b.lane END",
+        "session_line": f"CASE WHEN {ready} THEN b.session_id END",
         "promote_at": f"CASE WHEN {later} THEN {due} END",
         "expires_at": database.plus_ms("{now}", "b.expires_ms"),
     }

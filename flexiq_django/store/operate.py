@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store import dependencies, history
+from flexiq_django.store import dependencies, history, sessions
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
@@ -14,10 +14,10 @@ _CANCELLED = JobStatus.CANCELLED.value
 
 
 def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
-    """Cancel a pending job and, in the same transaction, every pending job that depends on it.
+    """Cancel a pending or paused job and, in the same transaction, all that depends on it.
 
     Returns the ids cancelled, the job itself first; an empty list when there is no such job in the
-    namespace or it is not pending.
+    namespace or it is neither pending nor paused.
     """
     database = open_database(scope)
     with database.transaction():
@@ -26,11 +26,12 @@ def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
             dependencies.cancel_assignments(database, error="NULL"),
             {"id": "id"},
             [{"id": database.id_text(job_id)}],
-            "j.status = 'pending' AND j.namespace = %(namespace)s",
+            "j.status IN ('pending', 'paused') AND j.namespace = %(namespace)s",
         )
         if not done:
             return []
         history.note_replay_errors(database, done)
+        sessions.hand_on_after(database, done)
         return [job_id, *dependencies.resolve(database, {job_id: _CANCELLED}).cancelled]
 
 
@@ -94,6 +95,7 @@ def cancel_even_running(scope: Scope, job_id: UUID, *, error: str) -> str | None
         if done:
             history.note_replay_errors(database, done)
             dependencies.resolve(database, {job_id: _CANCELLED})
+            sessions.hand_on_after(database, done)
     return before
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from flexiq_django.core.lanes import SEPARATOR
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store import dependencies, history
+from flexiq_django.store import dependencies, history, sessions
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -23,8 +22,9 @@ def promote_due(scope: Scope) -> tuple[int, float | None]:
     wait = _seconds_until_due(database)
     if wait is None or wait > 0:
         return 0, wait
-    moved = database.promote(_lane(database), database.batch_size)
-    return moved, _seconds_until_due(database)
+    lines = database.promote(sessions.sql_of_lane(database), database.batch_size)
+    sessions.look_after_commit(scope, {line for line in lines if line is not None})
+    return len(lines), _seconds_until_due(database)
 
 
 def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
@@ -46,6 +46,7 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
             "j.status = 'pending' AND j.expires_at <= {now}",
         )
         history.note_replay_errors(database, cancelled)
+        sessions.hand_on_after(database, cancelled)
         moved = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
     return sorted(cancelled) + moved.cancelled
 
@@ -61,9 +62,3 @@ def _seconds_until_due(database: Database) -> float | None:
     if not isinstance(due, datetime) or not isinstance(now, datetime):
         return None
     return max(0.0, (due - now).total_seconds())
-
-
-def _lane(database: Database) -> str:
-    """SQL for the lane of a row, as ``core.lanes.lane_name`` says it."""
-    joined = database.concat("queue", f"'{SEPARATOR}'", "deployment_id")
-    return f"CASE WHEN deployment_id IS NULL THEN queue ELSE {joined} END"

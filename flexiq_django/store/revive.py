@@ -1,4 +1,4 @@
-"""Run work again: the same job (requeue), or a new one (replay, retry of a dead letter).
+"""Run work again: the same job (requeue, continue), or a new one (replay, retry of a dead letter).
 
 ``limited`` says of the tasks whose code is here whether they have a limit of their own.
 """
@@ -71,9 +71,31 @@ def requeue(scope: Scope, job_id: UUID, *, limited: Mapping[str, bool]) -> bool:
 
     Without its token the attempt that had it can write nothing any more.
     """
+    return _make_ready(
+        scope,
+        job_id,
+        "running",
+        limited,
+        {"lease_at": "NULL", "cancel_requested_at": "NULL", "error": "NULL"},
+    )
+
+
+def continue_paused(scope: Scope, job_id: UUID, *, limited: Mapping[str, bool]) -> bool:
+    """Make a paused job ready; False if it is not paused. No attempt of its budget is used."""
+    return _make_ready(scope, job_id, "paused", limited, {"pause_reason": "NULL"})
+
+
+def _make_ready(
+    scope: Scope,
+    job_id: UUID,
+    status: str,
+    limited: Mapping[str, bool],
+    changes: Mapping[str, str],
+) -> bool:
+    """Put a job of this status back in line, due now; False if there is none."""
     row = (
         Job.objects.using(scope.using)
-        .filter(namespace=scope.namespace, id=job_id, status="running")
+        .filter(namespace=scope.namespace, id=job_id, status=status)
         .values_list("queue", "deployment_id", "task_name")
         .first()
     )
@@ -90,15 +112,14 @@ def requeue(scope: Scope, job_id: UUID, *, limited: Mapping[str, bool]) -> bool:
             "ready_lane": "b.lane",
             "scheduled_at": "{now}",
             "started_at": "NULL",
-            "lease_at": "NULL",
             "token": "NULL",
-            "cancel_requested_at": "NULL",
-            "error": "NULL",
             "updated_at": "{now}",
+            **changes,
         },
         {"id": "id", "lane": "text"},
         [{"id": database.id_text(job_id), "lane": lane}],
-        "j.status = 'running' AND j.namespace = %(namespace)s",
+        "j.status = %(status)s AND j.namespace = %(namespace)s",
+        {"status": status},
     )
     return bool(done)
 

@@ -1,4 +1,4 @@
-"""End attempts: complete, retry later, dead-letter, cancel - each fenced by the token of its claim.
+"""End attempts: complete, retry, dead-letter, cancel, pause - each fenced by its claim's token.
 
 Everything moves together. The job, its error row, its metric row, its dead letter and its
 dependents change in one transaction, and only for attempts that still own their job.
@@ -7,18 +7,16 @@ dependents change in one transaction, and only for attempts that still own their
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
 from flexiq_django.core.status import TERMINAL, JobStatus
-from flexiq_django.exceptions import LeaseLost
+from flexiq_django.exceptions import LeaseLost, TaskCancelledError
 from flexiq_django.models import TaskMetric
-from flexiq_django.store import dependencies, history, lease
-from flexiq_django.store.meter import spend_retries
+from flexiq_django.store import dependencies, history, lease, sessions, verdicts
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -38,6 +36,7 @@ _COLUMNS = {
     "spent": "int",
     "wait_ms": "big",
     "lane": "text",
+    "reason": "text",
     "task": "text",
     "ms": "float",
     "ok": "bool",
@@ -55,14 +54,18 @@ _METRIC = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """What became of a batch: jobs settled and fenced out, dependents cancelled and released.
+    """What became of a batch: jobs settled and fenced out, dependents cancelled.
 
-    ``buried``: jobs that are dead because the retry budget of their task is used up.
+    ``released``: how many dependents and next jobs of a session may go now.
+
+    ``buried``: jobs that are dead because the retry budget of their task is used up. ``stopped``:
+    jobs that were to be paused, and are cancelled as somebody had asked for that.
     """
 
     settled: frozenset[UUID] = frozenset()
     lost: frozenset[UUID] = frozenset()
     buried: frozenset[UUID] = frozenset()
+    stopped: frozenset[UUID] = frozenset()
     cancelled: list[UUID] = field(default_factory=list)
     released: int = 0
 
@@ -87,16 +90,20 @@ def settle(
 
 @contextlib.contextmanager
 def together(scope: Scope) -> Iterator[Callable[[Settlement], None]]:
-    """One transaction around a task's body and its completion.
+    """One transaction around a task's body and its completion, or its pause.
 
     Yields the function that settles inside it. That function raises ``LeaseLost`` when the attempt
-    no longer owns its job, which rolls back what the body wrote.
+    no longer owns its job, and ``TaskCancelledError`` when a job that pauses was asked to stop.
+    Either rolls back what the body wrote.
     """
     database = open_database(scope)
 
     def complete(settlement: Settlement) -> None:
-        if settle_inside(database, [settlement], _FENCE).lost:
+        outcome = settle_inside(database, [settlement], _FENCE)
+        if outcome.lost:
             raise LeaseLost
+        if outcome.stopped:
+            raise TaskCancelledError(job_id=str(settlement.job_id))
 
     with database.transaction():
         yield complete
@@ -130,7 +137,7 @@ def reap(
             {"token": "NULL"},
             auto_retry=auto_retry,
         )
-    written = as_written(settlements, outcome.buried)
+    written = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
     return [each for each in written if each.job_id in outcome.settled], outcome
 
 
@@ -140,22 +147,13 @@ def _unseen(database: Database, unseen_ms: int) -> str:
     return f" AND j.updated_at <= {database.plus_ms('{now}', str(-unseen_ms))}"
 
 
-def as_written(settlements: Iterable[Settlement], buried: Collection[UUID]) -> list[Settlement]:
-    """The settlements with the retries of ``buried`` jobs turned into deaths."""
-    return [
-        each._replace(status=JobStatus.DEAD.value, error=each.attempt_error, wait_ms=0)
-        if each.job_id in buried
-        else each
-        for each in settlements
-    ]
-
-
 def _with_repeats(
     database: Database, settlements: Sequence[Settlement], outcome: Settled
 ) -> Settled:
     sql = (
         f"SELECT j.id FROM {database.rows_from_json('batch', _COLUMNS)} JOIN {JOBS} AS j"  # noqa: S608
-        " ON j.id = b.id WHERE j.token = b.token AND j.status = b.status"
+        " ON j.id = b.id WHERE j.token = b.token"
+        " AND (j.status = b.status OR (b.status = 'paused' AND j.status = 'cancelled'))"
     )
     rows = [_row(database, each) for each in settlements if each.job_id in outcome.lost]
     mine = {
@@ -167,6 +165,7 @@ def _with_repeats(
         settled=outcome.settled | mine,
         lost=outcome.lost - mine,
         buried=outcome.buried,
+        stopped=outcome.stopped,
         cancelled=outcome.cancelled,
         released=outcome.released,
     )
@@ -184,7 +183,8 @@ def settle_inside(
 
     ``extra`` are assignments beside those that every end of an attempt makes.
     """
-    settlements, buried = _within_budget(database, settlements)
+    settlements, buried = verdicts.within_budget(database, settlements)
+    settlements, stopped = verdicts.unless_stopped(database, settlements)
     done = _move(database, settlements, where, extra)
     survivors = [each for each in settlements if each.job_id in done]
     failed = [each for each in survivors if each.attempt_error is not None]
@@ -195,32 +195,17 @@ def settle_inside(
     if bad:
         history.append_dead_letters(database, bad, auto_retry)
         history.note_replay_errors(database, bad)
+    named = {each.session_id for each in survivors if each.job_id in ended and each.session_id}
+    handed_on = sessions.hand_on(database, named) if named else 0
     moved = dependencies.resolve(database, ended)
     return Settled(
         settled=frozenset(done),
         lost=frozenset(each.job_id for each in settlements) - done,
         buried=buried & done,
+        stopped=stopped & done,
         cancelled=moved.cancelled,
-        released=moved.released,
+        released=moved.released + handed_on,
     )
-
-
-def _within_budget(
-    database: Database, settlements: Sequence[Settlement]
-) -> tuple[Sequence[Settlement], frozenset[UUID]]:
-    """The settlements with those retries turned into deaths that no retry budget pays for."""
-    wanted = Counter(each.task_name for each in settlements if each.is_budgeted)
-    if not wanted:
-        return settlements, frozenset()
-    left = spend_retries(database, wanted)
-    refused = []
-    for each in settlements:
-        if each.is_budgeted:
-            left[each.task_name] -= 1
-            if left[each.task_name] < 0:
-                refused.append(each.job_id)
-    written = as_written(settlements, frozenset(refused))
-    return written, frozenset(refused)
 
 
 def _move(
@@ -246,6 +231,7 @@ def _move(
 
 def _assignments(database: Database) -> dict[str, str]:
     retry = "b.status = 'pending'"
+    stays = "b.status IN ('pending', 'paused')"
     # Cancelled without an execution: claimed too late, so its body never began.
     unstarted = "(b.status = 'cancelled' AND b.ms IS NULL)"
     due = database.plus_ms("{now}", "COALESCE(b.wait_ms, 0)")
@@ -258,13 +244,16 @@ def _assignments(database: Database) -> dict[str, str]:
         "promote_at": f"CASE WHEN {retry} AND b.wait_ms IS NOT NULL THEN {due} END",
         "scheduled_at": f"CASE WHEN {retry} THEN {due} ELSE j.scheduled_at END",
         "started_at": f"CASE WHEN {retry} OR {unstarted} THEN NULL ELSE j.started_at END",
-        "completed_at": f"CASE WHEN {retry} THEN NULL ELSE {{now}} END",
+        "completed_at": f"CASE WHEN {stays} THEN NULL ELSE {{now}} END",
         "purge_at": (
-            f"CASE WHEN {retry} THEN NULL ELSE {database.plus_ms('{now}', 'j.result_ttl_ms')} END"
+            f"CASE WHEN {stays} THEN NULL ELSE {database.plus_ms('{now}', 'j.result_ttl_ms')} END"
         ),
         "lease_at": "NULL",
-        "active_key": f"CASE WHEN {retry} THEN j.active_key END",
+        "active_key": f"CASE WHEN {stays} THEN j.active_key END",
+        "session_slot": f"CASE WHEN {stays} THEN j.session_slot END",
+        # A job that pauses has started in time.
         "expires_at": f"CASE WHEN {retry} THEN j.expires_at END",
+        "pause_reason": "b.reason",
         "updated_at": "{now}",
     }
 
@@ -279,7 +268,9 @@ def _row(database: Database, each: Settlement) -> dict[str, Any]:
         row["result"] = each.result
     if each.error is not None:
         row["error"] = each.error
-    if each.duration_ms is not None:
+    if each.status == JobStatus.PAUSED.value:
+        row["reason"] = each.pause_reason
+    elif each.duration_ms is not None:
         row["task"], row["ms"], row["ok"] = each.task_name, each.duration_ms, int(each.succeeded)
     if each.status == JobStatus.PENDING.value:
         row["spent"] = 1

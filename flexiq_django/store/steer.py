@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models import Job, QueueState, TaskState
-from flexiq_django.store import dependencies, history
+from flexiq_django.store import dependencies, history, sessions
 from flexiq_django.store.gates import QUEUES, TASKS
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
@@ -125,6 +125,7 @@ def cancel_pending(scope: Scope, *, error: str, **column: str) -> int:
                 {"error": error},
             )
             history.note_replay_errors(database, done)
+            sessions.hand_on_after(database, done)
             dependencies.resolve(database, dict.fromkeys(done, _CANCELLED))
         cancelled += len(done)
     return cancelled

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
-from flexiq_django.store import lease
+from flexiq_django.store import lease, verdicts
 from flexiq_django.store.scope import Scope
-from flexiq_django.store.settle import Settled, as_written, settle_inside
+from flexiq_django.store.settle import Settled, settle_inside
 from flexiq_django.store.vendors import open_database
 
 _RUNNING = "j.token = b.token AND j.status = 'running' AND j.namespace = %(namespace)s"
@@ -39,7 +39,7 @@ def settle_running(
                 database, settlements, _RUNNING, {"token": "NULL"}, auto_retry=auto_retry
             )
         if outcome.settled:
-            return as_written(settlements, outcome.buried), outcome
+            return verdicts.as_written(settlements, outcome.buried, outcome.stopped), outcome
     return [], Settled()
 
 
@@ -56,5 +56,5 @@ def take_back(
         outcome = settle_inside(
             database, settlements, _RUNNING, {"token": "NULL"}, auto_retry=auto_retry
         )
-    written = as_written(settlements, outcome.buried)
+    written = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
     return [each for each in written if each.job_id in outcome.settled], outcome

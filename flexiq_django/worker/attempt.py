@@ -21,6 +21,7 @@ from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.retry import RetryPolicy, is_retryable
 from flexiq_django.exceptions import (
     FlexiQError,
+    JobPaused,
     LeaseLost,
     Permanent,
     RateLimited,
@@ -116,11 +117,13 @@ class Runner:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Outcome | None:
-        """Body and completion in one transaction, after which the attempt is settled."""
+        """Body and completion, or pause, in one transaction, after which the attempt is settled."""
         with self._begin_together() as complete:
-            value = self._call(task, args, kwargs)
-            outcome = self._completed(attempt, value)
-            if outcome.ending is not Ending.COMPLETED:
+            try:
+                outcome = self._completed(attempt, self._call(task, args, kwargs))
+            except JobPaused as pause:  # what it has written commits with the pause
+                outcome = paused(attempt, pause)
+            if outcome.ending not in (Ending.COMPLETED, Ending.PAUSED):
                 raise _TooLate(outcome)
             attempt.begin_settling()
             complete(decide(outcome, task.options.retry))
@@ -158,6 +161,8 @@ class Runner:
             return None
         if isinstance(error, _TooLate):
             return error.outcome
+        if isinstance(error, JobPaused):
+            return paused(attempt, error)
         if isinstance(error, TaskCancelledError):
             return Outcome(
                 job=job,
@@ -200,6 +205,16 @@ def late(attempt: Attempt) -> Outcome:
         ending=Ending.FAILED,
         error=words.timed_out(attempt.job.timeout_ms or 0),
         duration_ms=_elapsed_ms(attempt),
+    )
+
+
+def paused(attempt: Attempt, pause: JobPaused) -> Outcome:
+    """The outcome of an attempt that waits for a person; one that is out of time fails instead."""
+    duration_ms, timeout_ms = _elapsed_ms(attempt), attempt.job.timeout_ms
+    if timeout_ms is not None and duration_ms > timeout_ms:
+        return late(attempt)
+    return Outcome(
+        job=attempt.job, ending=Ending.PAUSED, reason=pause.reason, duration_ms=duration_ms
     )
 
 

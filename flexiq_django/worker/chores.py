@@ -66,6 +66,7 @@ def build_chores(
             chore("reap", reap),
             chore("expire", lambda: chores.expire(scope, call)),
             chore("dependencies", net.run),
+            chore("sessions", chores.SessionNet(scope, call, ready).run),
             *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),
             *_keeping_small(options, call),
             chore("workers", lambda: chores.forget_workers(scope, call)),

@@ -21,7 +21,7 @@ from flexiq_django.core.records import AutoRetry, ClaimedJob
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
 from flexiq_django.logging import about
-from flexiq_django.store import link, settle
+from flexiq_django.store import link, settle, verdicts
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import GaveUp, Keeper
 from flexiq_django.worker.notebook import Notebook
@@ -192,7 +192,7 @@ class Settler:
                     each.task_name,
                     extra=about(job),
                 )
-        settlements = settle.as_written(settlements, outcome.buried)
+        settlements = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
         jobs = [each.job for each in batch]
         self._on_settled(jobs)
         if (

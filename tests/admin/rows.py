@@ -16,8 +16,8 @@ from flexiq_django.models import (
     TaskLog,
     Worker,
 )
-from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_id
+from flexiq_django.store.keys import active_key
 
 NOW = datetime(2026, 7, 4, 12, 30, 15, 250_000, tzinfo=UTC)
 HOSTILE = "<script>alert('x')</script>{{ 7|add:7 }}\u202e\"'&"

@@ -140,7 +140,7 @@ def test_the_permissions_are_there(db: None) -> None:
             content_type__app_label="flexiq_django", content_type__model="job"
         ).values_list("codename", flat=True)
     )
-    doing = {"cancel_job", "stop_job", "requeue_job", "replay_job"}
+    doing = {"cancel_job", "stop_job", "requeue_job", "replay_job", "continue_job"}
     assert codenames == {"view_job", "view_payload", "operate_queue"} | doing
 
 

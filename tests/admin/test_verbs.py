@@ -27,6 +27,7 @@ class Case(NamedTuple):
 
 ON_ROWS = [
     Case("job", "cancel", "cancel_job", True),
+    Case("job", "continue", "continue_job", False),
     Case("job", "stop", "stop_job", False),
     Case("job", "requeue", "requeue_job", True),
     Case("job", "replay", "replay_job", False),
@@ -53,7 +54,7 @@ ABOVE = [
 def row_for(case: Case) -> Any:
     """A row that the verb suits."""
     if case.model == "job":
-        return rows.make_job("pending" if case.verb == "cancel" else "running")
+        return rows.make_job({"cancel": "pending", "continue": "paused"}.get(case.verb, "running"))
     if case.model == "archivedjob":
         return rows.make_archived()
     if case.model == "deadletter":
@@ -213,7 +214,7 @@ def test_cancel_from_the_list_says_what_was_done_and_what_was_skipped(superuser:
 
     assert answer.status_code == 200
     assert "2 jobs were cancelled." in answer.text
-    assert "1 was skipped: not pending, or not any more" in answer.text
+    assert "1 was skipped: neither pending nor paused, or not any more" in answer.text
     assert Job.objects.filter(status="cancelled").count() == 2
     assert {message for _, message in log()} == {"Cancel"}
     assert LogEntry.objects.count() == 2
@@ -240,6 +241,25 @@ def test_requeue(superuser: Client) -> None:
 
     job.refresh_from_db()
     assert (job.status, job.token) == ("pending", None)
+
+
+def test_a_paused_job_says_why_and_is_continued_or_cancelled(superuser: Client) -> None:
+    one, other = (rows.make_job("paused", pause_reason="<b>who pays?</b>") for _ in range(2))
+
+    assert "paused: &lt;b&gt;who pays?&lt;/b&gt;" in superuser.get(page_url("job", one)).text
+    found = superuser.get(list_url("job"), {"status": "paused"}).text
+    assert str(one.pk) in found
+    assert str(other.pk) in found
+    superuser.post(list_url("job"), chosen("continue", one))
+    again = superuser.post(list_url("job"), chosen("continue", one))
+    superuser.post(list_url("job"), chosen("cancel", other, confirmed="yes"))
+
+    assert said(again)[-1] == "1 was skipped: not paused, or not any more"
+    one.refresh_from_db()
+    other.refresh_from_db()
+    assert (one.status, one.pause_reason) == ("pending", None)
+    assert (other.status, other.pause_reason) == ("cancelled", "<b>who pays?</b>")
+    assert [message for _, message in log()] == ["Continue", "Cancel"]
 
 
 @pytest.mark.parametrize("model", ["job", "archivedjob"])

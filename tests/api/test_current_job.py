@@ -26,6 +26,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "check_timeout": (),
     "log": ("message",),
     "publish": ({"a": 1},),
+    "pause": ("why",),
 }
 MEMBERS = sorted(name for name in vars(CurrentJob) if not name.startswith("_"))
 
@@ -77,6 +78,12 @@ def test_outside_a_job_bad_values_refuse_alike(value: Any) -> None:
     for act in (current_job.update_progress, current_job.publish, current_job.log):
         with pytest.raises(RuntimeError, match="only be used inside a running task"):
             act(value)
+
+
+@pytest.mark.parametrize("reason", [None, "", 5, "x" * 2001, "a\x00b"])
+def test_a_pause_must_say_why(attempt: Attempt, reason: Any) -> None:
+    with pytest.raises(InvalidOptionError, match=r"^reason "):
+        current_job.pause(reason)
 
 
 def test_the_members_are_known() -> None:

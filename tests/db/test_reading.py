@@ -48,14 +48,17 @@ def test_unknown_jobs(place: jobs.JobDatabase) -> None:
         assert jobs.get_attempt_count(place, key) is None
 
 
-def test_everything_about_a_job(place: jobs.JobDatabase) -> None:
+def test_everything_about_a_job(
+    place: jobs.JobDatabase, django_capture_on_commit_callbacks: Any
+) -> None:
     parent = claimed(place)
     jobs.mark_completed_owned(place, parent)
-    job_id = jobs.insert_job_full(
-        place, {"n": 1}, attempt_id="a", trial_id="t", trace_id="tr", priority=4, timeout=5,
-        result_ttl=60, metadata="m", notes={"k": "v"}, user_id="u", session_id="s",
-        depends_on=parent.id, max_retries=2, expires=900,
-    )  # fmt: skip
+    with django_capture_on_commit_callbacks(execute=True):
+        job_id = jobs.insert_job_full(
+            place, {"n": 1}, attempt_id="a", trial_id="t", trace_id="tr", priority=4, timeout=5,
+            result_ttl=60, metadata="m", notes={"k": "v"}, user_id="u", session_id="s",
+            depends_on=parent.id, max_retries=2, expires=900,
+        )  # fmt: skip
     claim = jobs.claim(place, "me")
     assert claim is not None
     jobs.mark_failed_with_retry_owned(place, claim, "busy", "rate_limited", retry_after=0)

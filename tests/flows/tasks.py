@@ -8,6 +8,7 @@ import time
 from datetime import datetime, timedelta
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from flexiq_django import Permanent, current_job, queue
@@ -175,6 +176,50 @@ def enqueue_together(*, fails: bool) -> None:
     note.delay(f"enqueued by {fails}")
     if fails:
         raise ValueError("after the enqueue")
+
+
+# --- waiting for a person -------------------------------------------------------------------------
+
+
+def _ask(name: str) -> str:
+    if not Mark.objects.filter(key=f"{name} approved").exists():
+        Mark.objects.create(key=f"{name} asked")
+        try:
+            current_job.pause("approve this")
+        except Exception:
+            Mark.objects.create(key=f"{name} swallowed")
+    return f"attempt {current_job.attempt}, {current_job.retry_count} failed"
+
+
+@queue.task(max_retries=0)
+def ask(name: str) -> str:
+    """Pause until somebody has approved."""
+    return _ask(name)
+
+
+@queue.task(max_retries=0, transactional=True)
+def ask_together(name: str) -> str:
+    """The same with the rows written in the transaction of the pause."""
+    return _ask(name)
+
+
+@queue.task(max_retries=0)
+async def ask_async(name: str) -> str:
+    """The same in a coroutine."""
+    return await sync_to_async(_ask)(name)
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+@queue.task(max_retries=5, retry_delays=[0.01])
+def in_session(session: str, number: int) -> None:
+    """Record when it ran; every seventh job fails once."""
+    began = time.monotonic()
+    threading.Event().wait(0.004)
+    Mark.objects.create(key=session, value=json.dumps([number, began, time.monotonic()]))
+    if number % 7 == 0 and current_job.attempt == 1:
+        raise ValueError("once more")
 
 
 # --- failing --------------------------------------------------------------------------------------

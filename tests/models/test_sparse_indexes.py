@@ -51,6 +51,8 @@ def test_the_hot_indexes_are_sparse() -> None:
         "flexiq_jobs_expires",
         "flexiq_jobs_purge",
         "flexiq_jobs_active_key",
+        "flexiq_jobs_line",
+        "flexiq_jobs_session_slot",
     }
 
 

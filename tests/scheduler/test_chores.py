@@ -14,7 +14,7 @@ from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.exceptions import InvalidOptionError
 from flexiq_django.models import DeadLetter, Job, PeriodicTask, Worker
 from flexiq_django.scheduler import chores
-from flexiq_django.scheduler.chores import DependencyNet, Periodic
+from flexiq_django.scheduler.chores import DependencyNet, Periodic, SessionNet
 from flexiq_django.store import revive
 from flexiq_django.store.ids import new_id
 from flexiq_django.store.schedules import ScheduleRow
@@ -153,6 +153,16 @@ def test_the_net_catches_lost_dependents() -> None:
 
     assert DependencyNet(at(), call).run() == chores.NET_SECONDS
     assert stored(child.id).ready_lane == "default"
+
+
+def test_the_net_catches_lines_that_nobody_holds() -> None:
+    job = JobFactory(ready_lane=None, session_id="s", session_line="s")
+    ready: list[int] = []
+    net = SessionNet(at(), call, ready.append)
+
+    assert net.run() == net.run() == chores.NET_SECONDS
+    assert ready == [1]
+    assert stored(job.id).ready_lane == "default"
 
 
 # --- schedules ------------------------------------------------------------------------------------

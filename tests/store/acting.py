@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.models import Job
 from flexiq_django.store import claim as claiming
+from flexiq_django.store import sessions
 from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.gates import read_gates, relane
 from flexiq_django.store.scope import Scope
@@ -19,6 +22,9 @@ def enqueue(count: int = 1, scope: Scope | None = None, **fields: Any) -> list[N
     """Store so many jobs alike; as they were given to the store."""
     jobs = [NewJobFactory(**fields) for _ in range(count)]
     insert_jobs(scope or at(), jobs)
+    named = {job.session_id for job in jobs if job.session_id is not None}
+    if named and connection.in_atomic_block:  # of the test: there is no commit to look after
+        sessions.look(scope or at(), named)
     return jobs
 
 
@@ -70,6 +76,7 @@ def settlement(job: ClaimedJob, status: str = "complete", **fields: Any) -> Sett
         task_name=job.task_name,
         lane=job.lane,
         retry_count=job.retry_count,
+        session_id=job.session_id,
         **fields,
     )
 

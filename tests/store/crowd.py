@@ -1,7 +1,8 @@
 """A crowd of rows beside those a query is after, for the tests of query plans.
 
 Two thousand of every kind that could get in its way: ready at a lower priority, ready in another
-lane, due later, waiting for parents, running, ended; and some of each in another namespace.
+lane, due later, waiting for parents, in the lines of sessions, paused, running, ended; and
+some of each in another namespace.
 """
 
 import json
@@ -13,8 +14,8 @@ from typing import Any
 from django.db.models import Model
 
 from flexiq_django.models import ArchivedJob, DeadLetter, Job, TaskMetric
-from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_ids
+from flexiq_django.store.keys import active_key
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 
@@ -33,6 +34,13 @@ def store_crowd(namespace: str, share: int, now: datetime) -> None:
     pending: dict[str, Any] = {"status": "pending"}
     running: dict[str, Any] = {"status": "running", "token": 1, "attempt": 1}
     ended: dict[str, Any] = {"status": "complete", "attempt": 1}
+    held = {**pending, "session_id": "visit", "session_line": "visit"}
+    store(Job, TRAPS // share, {**job_fields(namespace, now), **held})
+    lines = [{"session_id": name, "session_line": name} for name in names(500 // share)]
+    store(Job, len(lines), {**job_fields(namespace, now), **pending}, lines)
+    slots = [{"session_id": name, "session_slot": name} for name in ("visit", *names(500 // share))]
+    paused = {**pending, "status": "paused"}
+    store(Job, len(slots), {**job_fields(namespace, now), **paused}, slots)
     for count, fields in [
         (WANTED, {**pending, "ready_lane": "mail", "priority": 9}),
         (TRAPS, {**pending, "ready_lane": "mail"}),
@@ -58,6 +66,11 @@ def store_crowd(namespace: str, share: int, now: datetime) -> None:
         history = {"purge_at": purge_at} if purge_at else {}
         store(ArchivedJob, count // share, {**job_fields(namespace, now), **kept, **history})
         store(DeadLetter, count // share, {**letter_fields(namespace, now), **history})
+
+
+def names(count: int) -> list[str]:
+    """Names of sessions."""
+    return [f"session {number:04}" for number in range(count)]
 
 
 def job_fields(namespace: str, now: datetime) -> dict[str, Any]:

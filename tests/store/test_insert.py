@@ -58,7 +58,7 @@ def test_every_field_is_kept() -> None:
 
     assert {name: getattr(row, name) for name in fields} == fields
     assert row.rank == 7
-    assert row.ready_lane == "default\x1fblue"
+    assert (row.ready_lane, row.session_slot) == ("default\x1fblue", "s")
     assert row.active_key is not None
     assert len(row.active_key) == 64
 

@@ -5,7 +5,8 @@ from django.db import IntegrityError, transaction
 
 from flexiq_django.models import Job
 from flexiq_django.store import operate, settle
-from flexiq_django.store.enqueue import active_key, insert_jobs
+from flexiq_django.store.enqueue import insert_jobs
+from flexiq_django.store.keys import active_key
 from tests.concurrency import OtherConnection, run_in_threads
 from tests.factories import JobFactory, NewJobFactory, at
 from tests.store.acting import claim_one, enqueue_one, settlement, stored

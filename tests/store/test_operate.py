@@ -11,6 +11,7 @@ from tests.store.acting import enqueue_one, running, stored
 pytestmark = pytest.mark.django_db
 
 PENDING = [{}, {"scheduled": True}, {"waiting": True}]
+PAUSED = {"waiting": True, "status": "paused", "pause_reason": "why"}
 ENDED = [{"ended": True}, {"ended": True, "status": "dead"}, {"ended": True, "status": "cancelled"}]
 
 
@@ -18,8 +19,8 @@ def state_of(state: dict[str, object]) -> str:
     return "-".join(map(str, state)) + str(state.get("status", "")) or "ready"
 
 
-@pytest.mark.parametrize("state", PENDING, ids=state_of)
-def test_a_pending_job_is_cancelled(state: dict[str, bool]) -> None:
+@pytest.mark.parametrize("state", [*PENDING, PAUSED], ids=state_of)
+def test_a_pending_or_paused_job_is_cancelled(state: dict[str, object]) -> None:
     job = JobFactory(**state, active_key="k", result_ttl_ms=5_000, expires_at=later(99))
 
     assert operate.cancel(at(1), job.id) == [job.id]
@@ -31,9 +32,7 @@ def test_a_pending_job_is_cancelled(state: dict[str, bool]) -> None:
     assert operate.cancel(at(2), job.id) == []
 
 
-@pytest.mark.parametrize(
-    "state", [{"running": True}, {"waiting": True, "status": "paused"}, *ENDED], ids=state_of
-)
+@pytest.mark.parametrize("state", [{"running": True}, *ENDED], ids=state_of)
 def test_no_other_job_is_cancelled(state: dict[str, object]) -> None:
     job = JobFactory(**state)
     before = Job.objects.values().get()

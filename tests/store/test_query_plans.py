@@ -34,11 +34,12 @@ from flexiq_django.store import (
     purge,
     retention,
     revive,
+    sessions,
     settle,
 )
 from flexiq_django.store.dead_letters import Wanted
-from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.ids import new_id, new_ids
+from flexiq_django.store.keys import active_key
 from flexiq_django.store.vendors import open_database
 from tests.store import crowd, plans
 from tests.store.acting import settlement
@@ -132,6 +133,13 @@ def find_lanes() -> None:
 def promote_due() -> None:
     """Probe for due jobs, make them ready, probe again."""
     assert promote.promote_due(SCOPE)[0] == WANTED
+
+
+def hand_a_line_on() -> None:
+    """Cancel the holder of a long line: the next one goes."""
+    (holder,) = Job.objects.filter(namespace="default", session_slot="visit").values_list("id")
+    assert operate.cancel(SCOPE, holder[0]) == [holder[0]]
+    assert sessions.look(SCOPE, ["visit"]) == 0
 
 
 def find_lost() -> None:
@@ -230,6 +238,11 @@ CASES = [
     ),
     Case(verb=find_lanes, indexes=("flexiq_jobs_claim",), most=40),
     Case(verb=promote_due, indexes=("flexiq_jobs_promote",), most=200),
+    Case(
+        verb=hand_a_line_on,
+        indexes=("flexiq_jobs_line", "flexiq_jobs_session_slot"),
+        most=60,
+    ),
     Case(verb=find_lost, indexes=("flexiq_jobs_lease",), most=100),
     Case(verb=archive_ended, indexes=("flexiq_jobs_ended",), most=500),
     Case(verb=look_up_key, indexes=("flexiq_jobs_active_key",), most=10),

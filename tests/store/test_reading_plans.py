@@ -203,7 +203,7 @@ CASES = [
         # Groups; none of jobs.
         sorts={"sqlite": 9, "postgresql": 9},
         # Each job once.
-        most=14 * TRAPS,
+        most=16 * TRAPS,
     ),
     Case(
         verb=measure_an_hour,

@@ -65,11 +65,7 @@ def test_what_a_copy_takes_over_and_what_it_does_not(factory: Any) -> None:
 
     copy = stored(key)  # type: ignore[arg-type]
     assert {name: getattr(copy, name) for name in KEPT} == KEPT
-    assert (copy.status, copy.ready_lane, copy.scheduled_at) == (
-        "pending",
-        "mail\x1fblue",
-        later(5),
-    )
+    assert (copy.status, copy.session_line, copy.scheduled_at) == ("pending", "s", later(5))
     assert (copy.retry_count, copy.attempt, copy.dlq_retry_count) == (0, 0, 0)
     for name in ("unique_key", "active_key", "expires_at", "progress", "error", "result",
                  "origin_job_id", "cancel_requested_at", "worker_id", "purge_at"):  # fmt: skip

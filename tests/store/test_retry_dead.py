@@ -54,7 +54,9 @@ def die(seconds: float = 0, auto_retry: AutoRetry | None = None) -> DeadLetter:
 
 
 def test_a_job_takes_the_place_of_the_letter() -> None:
-    job = JobFactory(**KEPT, ready_lane="mail\x1fblue", unique_key="k", active_key="k")
+    job = JobFactory(
+        **KEPT, ready_lane="mail\x1fblue", session_slot="s", unique_key="k", active_key="k"
+    )
     letter = die()
     before = Job.objects.values().get(id=job.id)
 
@@ -62,11 +64,7 @@ def test_a_job_takes_the_place_of_the_letter() -> None:
 
     copy = stored(key)
     assert {name: getattr(copy, name) for name in KEPT} == KEPT
-    assert (copy.status, copy.ready_lane, copy.scheduled_at) == (
-        "pending",
-        "mail\x1fblue",
-        later(9),
-    )
+    assert (copy.status, copy.session_line, copy.scheduled_at) == ("pending", "s", later(9))
     assert (copy.retry_count, copy.unique_key, copy.expires_at) == (0, None, None)
     assert (copy.dlq_retry_count, copy.origin_job_id) == (1, job.id)
     assert json.loads(copy.metadata or "") == {

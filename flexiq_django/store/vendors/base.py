@@ -20,7 +20,7 @@ from flexiq_django.store.vendors.link import JOBS, Link, Sign, Trouble
 #: Columns a claim hands out, in the order of the first fields of ``ClaimedJob``.
 CLAIMED_COLUMNS = (
     "id, queue, task_name, payload, attempt, retry_count, max_retries, timeout_ms, deployment_id,"
-    " metadata"
+    " metadata, session_id"
 )
 
 
@@ -198,8 +198,12 @@ class Database(Link):
         """Every lane in which a job waits, found by skipping through the index."""
 
     @abstractmethod
-    def promote(self, lane: str, limit: int) -> int:
-        """Make up to ``limit`` due jobs ready; how many. ``lane`` is SQL for the lane of a row."""
+    def promote(self, lane: str, limit: int) -> list[str | None]:
+        """Make up to ``limit`` due jobs ready, or put them into line; the line of each.
+
+        ``lane`` is SQL for the lane of a row. A job that holds the line of its session, as one that
+        waits for a retry does, goes to its lane; another job of a session goes into line.
+        """
 
     @abstractmethod
     def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
@@ -254,4 +258,13 @@ def ordered(column: str | None) -> str:
     return f" ORDER BY {column}" if column else ""
 
 
-__all__ = ["CLAIMED_COLUMNS", "JOBS", "Database", "Sign", "Trouble", "ordered"]
+def promotion(lane: str) -> str:
+    """SQL that makes a due job ready, or puts it into the line of its session."""
+    waits = "session_id IS NOT NULL AND session_slot IS NULL"
+    return (
+        f"session_line = CASE WHEN {waits} THEN session_id END,"
+        f" ready_lane = CASE WHEN NOT ({waits}) THEN {lane} END"
+    )
+
+
+__all__ = ["CLAIMED_COLUMNS", "JOBS", "Database", "Sign", "Trouble", "ordered", "promotion"]

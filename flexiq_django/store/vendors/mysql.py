@@ -13,7 +13,14 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble, ordered
+from flexiq_django.store.vendors.base import (
+    CLAIMED_COLUMNS,
+    JOBS,
+    Database,
+    Trouble,
+    ordered,
+    promotion,
+)
 from flexiq_django.store.vendors.batches import json_batches
 from flexiq_django.store.vendors.named_locks import NamedLocks
 
@@ -184,21 +191,22 @@ class MySQL(NamedLocks, Database):
                 return found
             found.append(rows[0][0])
 
-    def promote(self, lane: str, limit: int) -> int:
+    def promote(self, lane: str, limit: int) -> list[str | None]:
         with self.transaction():
             rows = self.fetch(
-                f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
+                "SELECT id, CASE WHEN session_slot IS NULL THEN session_id END"  # noqa: S608
+                f" FROM {JOBS} WHERE namespace = %(namespace)s"
                 " AND promote_at <= {now} ORDER BY promote_at LIMIT %(limit)s"
                 " FOR UPDATE SKIP LOCKED",
                 {"limit": limit},
             )
-            if not rows:
-                return 0
-            return self.change(
-                f"UPDATE {JOBS} SET ready_lane = {lane}, promote_at = NULL,"  # noqa: S608
-                " updated_at = {now} WHERE id IN %(ids)s",
-                {"ids": self._id_list(row[0] for row in rows)},
-            )
+            if rows:
+                self.change(
+                    f"UPDATE {JOBS} SET {promotion(lane)}, promote_at = NULL,"  # noqa: S608
+                    " updated_at = {now} WHERE id IN %(ids)s",
+                    {"ids": self._id_list(row[0] for row in rows)},
+                )
+        return [line for _, line in rows]
 
     def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
         return self.fetch(

@@ -13,7 +13,15 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.postgresql.psycopg_any import IsolationLevel, is_psycopg3
 
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Sign, Trouble, ordered
+from flexiq_django.store.vendors.base import (
+    CLAIMED_COLUMNS,
+    JOBS,
+    Database,
+    Sign,
+    Trouble,
+    ordered,
+    promotion,
+)
 from flexiq_django.store.vendors.batches import row_batches
 from flexiq_django.store.vendors.returning import ReturningMixin
 
@@ -145,17 +153,19 @@ class PostgreSQL(ReturningMixin, Database):
         )
         return [name for (name,) in rows]
 
-    def promote(self, lane: str, limit: int) -> int:
-        return self.change(
+    def promote(self, lane: str, limit: int) -> list[str | None]:
+        rows = self.fetch(
             f"""
-            UPDATE {JOBS} SET ready_lane = {lane}, promote_at = NULL, updated_at = {{now}}
+            UPDATE {JOBS} SET {promotion(lane)}, promote_at = NULL, updated_at = {{now}}
             WHERE id = ANY(ARRAY(
                 SELECT id FROM {JOBS}
                 WHERE namespace = %(namespace)s AND promote_at <= {{now}}
                 ORDER BY promote_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+            RETURNING session_line
             """,  # noqa: S608
             {"limit": limit},
         )
+        return [line for (line,) in rows]
 
     def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
         return self.fetch(

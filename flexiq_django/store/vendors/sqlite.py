@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store.scope import Scope
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble
+from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble, promotion
 from flexiq_django.store.vendors.batches import json_batches
 from flexiq_django.store.vendors.returning import ReturningMixin
 
@@ -127,17 +127,19 @@ class SQLite(ReturningMixin, Database):
         )
         return [name for (name,) in rows]
 
-    def promote(self, lane: str, limit: int) -> int:
-        return self.change(
+    def promote(self, lane: str, limit: int) -> list[str | None]:
+        rows = self.fetch(
             f"""
-            UPDATE {JOBS} SET ready_lane = {lane}, promote_at = NULL, updated_at = {{now}}
+            UPDATE {JOBS} SET {promotion(lane)}, promote_at = NULL, updated_at = {{now}}
             WHERE id IN (
                 SELECT id FROM {JOBS}
                 WHERE namespace = %(namespace)s AND promote_at <= {{now}}
                 ORDER BY promote_at LIMIT %(limit)s)
+            RETURNING session_line
             """,  # noqa: S608
             {"limit": limit},
         )
+        return [line for (line,) in rows]
 
     def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
         return self.fetch(

@@ -1,0 +1,163 @@
+"""Sessions: the jobs of one ``session_id`` run one at a time, in the order in which they are due.
+
+One job holds the line of its session: it is ready, runs, waits for a retry or is paused, and has
+``session_slot`` set, which is unique. Those behind it have ``session_line`` set and are in none of
+the indexes that claims read. Whoever ends a holder lets the next one go in the same transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+
+from flexiq_django.core.lanes import SEPARATOR
+from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from flexiq_django.store.vendors.base import JOBS, Database
+
+#: How often a look begins again while others move the line under its hands.
+_TRIES = 20
+
+_HEAD = (
+    f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608 - names are our own
+    " AND session_line = %(session)s ORDER BY scheduled_at, id LIMIT 1"
+)
+
+
+def hand_on(database: Database, sessions: Collection[str]) -> int:
+    """Let the next job of each session go if none holds the line; how many went.
+
+    In the transaction that has just taken a holder out of its line: what is committed by now is
+    seen here, and what comes later looks for itself, and waits for us as it locks the holder.
+    """
+    return sum(
+        _grant(database, session)
+        for session in sorted(sessions)
+        if _holder(database, session) is None
+    )
+
+
+def hand_on_after(database: Database, ended: Iterable[UUID]) -> int:
+    """``hand_on`` for jobs that were ended in this transaction, whoever of them held a line."""
+    ids = sorted(ended)
+    sessions: set[str] = set()
+    for start in range(0, len(ids), 500):
+        condition, params = database.among("id", ids[start : start + 500])
+        sessions.update(
+            name
+            for (name,) in database.fetch(
+                f"SELECT session_id FROM {JOBS} WHERE {condition} AND session_id IS NOT NULL",  # noqa: S608
+                params,
+            )
+        )
+    return hand_on(database, sessions) if sessions else 0
+
+
+def look_after_commit(scope: Scope, sessions: Collection[str]) -> None:
+    """Jobs were put into these lines: look, as soon as that is committed, whether one may go."""
+    if sessions:
+        transaction.on_commit(
+            partial(look, scope, sorted(sessions)), using=scope.using, robust=True
+        )
+
+
+def look(scope: Scope, sessions: Iterable[str]) -> int:
+    """Let the first in line of each session go if nobody holds the line; how many went.
+
+    For lines that jobs have just been put into. It locks the holder's row: so either it sees that
+    the holder has ended, or the one that ends it sees the jobs in line.
+    """
+    database = open_database(scope)
+    return sum(_look(database, session) for session in sorted(set(sessions)))
+
+
+def sweep(scope: Scope, after: str, limit: int = 200) -> tuple[str, int]:
+    """The net under ``look``, for a process that died before it: look at lines without a holder.
+
+    Walks over ``limit`` lines whose names come after ``after``. Returns the name to go on from
+    (empty when the walk is through) and how many jobs went.
+    """
+    database = open_database(scope)
+    moved = 0
+    for _ in range(limit):
+        rows = database.fetch(
+            f"SELECT MIN(session_line) FROM {JOBS}"  # noqa: S608
+            " WHERE namespace = %(namespace)s AND session_line > %(after)s",
+            {"after": after},
+        )
+        if rows[0][0] is None:
+            return "", moved
+        after = rows[0][0]
+        if _holder(database, after) is None:
+            moved += _look(database, after)
+    return after, moved
+
+
+def sql_of_lane(database: Database) -> str:
+    """SQL for the lane of a row, as ``core.lanes.lane_name`` says it."""
+    joined = database.concat("queue", f"'{SEPARATOR}'", "deployment_id")
+    return f"CASE WHEN deployment_id IS NULL THEN queue ELSE {joined} END"
+
+
+def _look(database: Database, session: str) -> int:
+    for _ in range(_TRIES):
+        # Each try is a transaction of its own, which sees what is committed by then.
+        with _passing(database), database.transaction():
+            holder = _holder(database, session)
+            if holder is None:
+                return _grant(database, session)
+            rows = database.lock_rows("session_slot", [holder])
+            if rows and rows[0][0] is not None:
+                return 0
+    return 0  # the line moves so fast that others have seen it; the sweep has the last word
+
+
+@contextlib.contextmanager
+def _passing(database: Database) -> Iterator[None]:
+    """Another transaction in the way is no error: the line is looked at again."""
+    try:
+        yield
+    except DatabaseError as error:
+        if database.trouble(error) != "conflict" or database.connection.in_atomic_block:
+            raise
+
+
+def _holder(database: Database, session: str) -> UUID | None:
+    rows = database.fetch(
+        f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
+        " AND session_slot = %(session)s",
+        {"session": session},
+    )
+    return database.read_id(rows[0][0]) if rows else None
+
+
+def _grant(database: Database, session: str) -> int:
+    """Give the line to the first that waits in it; 0 if none does or another was faster."""
+    for _ in range(_TRIES):
+        # Picked by a plain read, locked by its key: a locking read would on MariaDB wait for jobs
+        # that others have put into line and not committed.
+        rows = database.fetch(_HEAD, {"session": session})
+        if not rows:
+            return 0
+        head = database.read_id(rows[0][0])
+        locked = database.lock_rows("session_line", [head])
+        if locked and locked[0][0] is not None:
+            break
+    else:
+        return 0
+    try:
+        with database.savepoint():
+            return database.change(
+                f"UPDATE {JOBS} SET session_slot = session_id, session_line = NULL,"  # noqa: S608
+                f" ready_lane = {sql_of_lane(database)}, updated_at = {{now}}"
+                " WHERE id = %(id)s",
+                {"id": database.id_text(head)},
+            )
+    except Exception as error:
+        if not database.clash(error):  # else another has just given the line to a job
+            raise
+        return 0

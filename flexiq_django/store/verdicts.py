@@ -1,0 +1,70 @@
+"""Where something else is written than an attempt says: no budget for a retry, a cancel asked for.
+
+The settling transaction asks, so that the answer holds until it commits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+from flexiq_django.core.outcome import CANCELLED
+from flexiq_django.core.records import Settlement
+from flexiq_django.core.status import JobStatus
+from flexiq_django.store.meter import spend_retries
+from flexiq_django.store.vendors.base import Database
+
+#: The settlements as they will be written, and the jobs about which they say something else now.
+Judged = tuple[Sequence[Settlement], frozenset[UUID]]
+
+
+def as_written(
+    settlements: Iterable[Settlement], buried: Collection[UUID], stopped: Collection[UUID]
+) -> list[Settlement]:
+    """The settlements with some retries turned into deaths, and some pauses into cancels."""
+    return _stop(_bury(settlements, buried), stopped)
+
+
+def within_budget(database: Database, settlements: Sequence[Settlement]) -> Judged:
+    """A retry that no retry budget pays for is a death."""
+    wanted = Counter(each.task_name for each in settlements if each.is_budgeted)
+    if not wanted:
+        return settlements, frozenset()
+    left = spend_retries(database, wanted)
+    refused = set()
+    for each in settlements:
+        if each.is_budgeted:
+            left[each.task_name] -= 1
+            if left[each.task_name] < 0:
+                refused.add(each.job_id)
+    return _bury(settlements, refused), frozenset(refused)
+
+
+def unless_stopped(database: Database, settlements: Sequence[Settlement]) -> Judged:
+    """A pause of a job that somebody has asked to stop is a cancel."""
+    pauses = [each.job_id for each in settlements if each.status == JobStatus.PAUSED.value]
+    if not pauses:
+        return settlements, frozenset()
+    # Locked: a request that comes after this look finds a paused job, and says that it is late.
+    rows = database.lock_rows("id, cancel_requested_at", sorted(pauses))
+    asked = frozenset(database.read_id(key) for key, moment in rows if moment is not None)
+    return _stop(settlements, asked), asked
+
+
+def _bury(settlements: Iterable[Settlement], ids: Collection[UUID]) -> list[Settlement]:
+    return [
+        each._replace(status=JobStatus.DEAD.value, error=each.attempt_error, wait_ms=0)
+        if each.job_id in ids
+        else each
+        for each in settlements
+    ]
+
+
+def _stop(settlements: Iterable[Settlement], ids: Collection[UUID]) -> list[Settlement]:
+    return [
+        each._replace(status=JobStatus.CANCELLED.value, error=CANCELLED, pause_reason=None)
+        if each.job_id in ids
+        else each
+        for each in settlements
+    ]

@@ -1,0 +1,304 @@
+"""Sessions: one job at a time, in order, whatever ends the one before."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from flexiq_django.models import Job
+from flexiq_django.store import (
+    figures,
+    lease,
+    operate,
+    promote,
+    purge,
+    retention,
+    revive,
+    sessions,
+    settle,
+    steer,
+)
+from flexiq_django.store.enqueue import insert_jobs
+from tests.concurrency import OtherConnection, run_in_threads
+from tests.factories import JobFactory, NewJobFactory, at, later
+from tests.store.acting import claim, claim_one, enqueue, settlement, stored
+
+pytestmark = pytest.mark.django_db
+commits = pytest.mark.django_db(transaction=True)
+
+
+def line_up(count: int, session: str = "s", **fields: Any) -> list[UUID]:
+    """Store so many jobs of a session."""
+    return [job.id for job in enqueue(count, session_id=session, **fields)]
+
+
+def holders() -> dict[str, UUID]:
+    return dict(Job.objects.filter(session_slot__isnull=False).values_list("session_slot", "id"))
+
+
+def in_line() -> list[UUID]:
+    return list(
+        Job.objects.filter(session_line__isnull=False)
+        .order_by("scheduled_at", "id")
+        .values_list("id", flat=True)
+    )
+
+
+def test_one_at_a_time_in_order_and_others_pass() -> None:
+    first, second, third = line_up(3)
+    (other,) = line_up(1, "S")
+    (free,) = (job.id for job in enqueue(1))
+
+    taken = claim()
+    assert {job.id for job in taken} == {first, other, free}
+    assert claim() == []
+    assert in_line() == [second, third]
+    assert figures.stats(at())["pending"] == 2
+    assert holders() == {"S": other, "s": first}
+
+
+def test_the_end_of_a_job_lets_the_next_go_and_says_so() -> None:
+    first, second, third = line_up(3, queue="mail", deployment_id=None)
+    (job,) = claim()
+
+    outcome = settle.settle(at(), [settlement(job)])
+
+    assert (job.id, outcome.released) == (first, 1)
+    assert (stored(first).session_slot, stored(second).ready_lane) == (None, "mail")
+    assert (holders(), in_line()) == ({"s": second}, [third])
+
+
+def end_by(way: str, job_id: UUID) -> None:
+    """End the job that holds the line."""
+    if way == "cancelled":
+        operate.cancel(at(), job_id)
+    elif way == "purged":
+        Job.objects.filter(id=job_id).update(queue="doomed")
+        steer.cancel_pending(at(), error="purged", queue="doomed")
+    elif way == "expired":
+        Job.objects.filter(id=job_id).update(expires_at=later(-1))
+        promote.cancel_expired(at())
+    elif way == "reaped":
+        claim()
+        settle.reap(at(99), lambda lost: settlement(lost, "dead", error="e"))
+    elif way == "rolled back":
+        with transaction.atomic():
+            operate.cancel(at(), job_id)
+            transaction.set_rollback(True)
+    else:
+        job = claim_one()
+        settle.settle(at(), [settlement(job, way, error="e")])
+
+
+@pytest.mark.parametrize(
+    "way", ["complete", "dead", "cancelled", "purged", "expired", "reaped", "rolled back"]
+)
+def test_whatever_ends_it(way: str) -> None:
+    first, second = line_up(2)
+
+    end_by(way, first)
+
+    assert holders() == {"s": first if way == "rolled back" else second}
+    assert [job.id for job in claim(limit=5)] == list(holders().values())
+
+
+@pytest.mark.parametrize("way", ["retry", "later", "given back", "requeued", "paused"])
+def test_a_job_that_has_not_ended_holds_the_line(way: str) -> None:
+    first, _ = line_up(2)
+    job = claim_one()
+    if way == "given back":
+        lease.release(at(), [job])
+    elif way == "requeued":
+        revive.requeue(at(), first, limited={})
+    elif way == "paused":
+        settle.settle(at(), [settlement(job, "paused", pause_reason="why")])
+        assert claim() == []
+        assert revive.continue_paused(at(), first, limited={})
+    else:
+        wait = 5_000 if way == "later" else 0
+        settle.settle(at(), [settlement(job, "pending", attempt_error="e", wait_ms=wait)])
+        if wait:
+            assert claim() == []
+            promote.promote_due(at(5))
+
+    assert [job.id for job in claim(at(5))] == [first]
+    assert holders() == {"s": first}
+
+
+def test_a_paused_job_that_is_cancelled_lets_the_next_go() -> None:
+    first, second = line_up(2)
+    settle.settle(at(), [settlement(claim_one(), "paused", pause_reason="why")])
+
+    operate.cancel(at(), first)
+
+    assert holders() == {"s": second}
+
+
+@commits
+def test_jobs_enter_the_line_when_they_are_due_and_leave_it_when_cancelled() -> None:
+    (late,) = line_up(1, delay_ms=10_000)
+    (soon,) = line_up(1, delay_ms=5_000)
+    (parent,) = enqueue(1)
+    (child,) = line_up(1, parents=(parent.id,))
+    assert (holders(), in_line()) == ({}, [])
+
+    assert promote.promote_due(at(20))[0] == 2
+    assert (holders(), in_line()) == ({"s": soon}, [late])
+    (job,) = (job for job in claim(at(20)) if job.id == parent.id)
+    settle.settle(at(20), [settlement(job)])
+    assert in_line() == [child, late]  # the child has been due since it was stored
+    assert operate.cancel(at(20), child) == [child]
+    assert (holders(), in_line()) == ({"s": soon}, [late])
+
+
+@commits
+def test_what_deletes_a_parent_puts_its_child_into_line() -> None:
+    (parent,) = enqueue(1)
+    (child,) = line_up(1, parents=(parent.id,))
+    Job.objects.filter(id=parent.id).update(
+        status="complete", completed_at=later(-99), ready_lane=None
+    )
+
+    sweeps = retention.sweeps({"archived_jobs": 0})
+    assert sum(retention.sweep_batch(at(), sweep).removed for sweep in sweeps) == 1
+
+    assert holders() == {"s": child}
+
+
+@commits
+def test_namespaces_have_lines_of_their_own() -> None:
+    (ours,) = line_up(1)
+    other = NewJobFactory(session_id="s")
+    insert_jobs(at(namespace="other"), [other])
+
+    assert {ours, other.id} == set(
+        Job.objects.filter(ready_lane__isnull=False).values_list("id", flat=True)
+    )
+    operate.cancel(at(), ours)
+    assert stored(other.id).session_slot == "s"
+
+
+@commits
+def test_a_copy_enters_the_line_of_its_original() -> None:
+    first, second = line_up(2)
+
+    copy = revive.replay(at(), first, limited={})
+
+    assert copy is not None
+    assert in_line() == [second, copy.id]
+
+
+def test_the_net_finds_a_line_that_nobody_holds() -> None:
+    lost = [
+        JobFactory(ready_lane=None, session_id=name, session_line=name) for name in ("a", "b", "c")
+    ]
+
+    after, moved = sessions.sweep(at(), "", limit=2)
+    assert (after, moved) == ("b", 2)
+    assert sessions.sweep(at(), after, limit=2) == ("", 1)
+    assert sessions.sweep(at(), "", limit=2) == ("", 0)
+    assert {job.id for job in claim()} == {job.id for job in lost}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"session_id": "s"},
+        {"session_id": "s", "running": True},
+        {"session_id": "s", "ready_lane": None, "status": "paused"},
+        {"session_id": "s", "session_slot": "s", "ended": True},
+        {"session_id": "s", "session_slot": "s", "session_line": "s", "ready_lane": None},
+        {"session_id": "s", "session_line": "s"},
+        {"session_slot": "s"},
+    ],
+    ids=str,
+)
+def test_the_database_refuses_what_no_session_can_be(fields: dict[str, Any]) -> None:
+    with pytest.raises(DatabaseError):
+        JobFactory(**fields)
+
+
+# --- at the same time -----------------------------------------------------------------------------
+
+
+@commits
+def test_the_end_of_a_holder_and_the_next_that_is_enqueued_at_once() -> None:
+    for _ in range(15):
+        line_up(1)
+        job = claim_one()
+        ends = settlement(job)
+
+        _, (after,) = run_in_threads(
+            [lambda ends=ends: settle.settle(at(), [ends]), lambda: line_up(1)]
+        )
+
+        assert holders() == {"s": after}
+        Job.objects.all().delete()
+
+
+@commits
+def test_many_who_enqueue_into_an_empty_line() -> None:
+    for _ in range(10):
+        stored_ids = run_in_threads([lambda: line_up(1)[0]] * 3)
+
+        assert len(holders()) == 1
+        assert {*holders().values(), *in_line()} == set(stored_ids)
+        assert len(claim()) == 1
+        Job.objects.all().delete()
+
+
+@commits
+def test_a_cancel_of_the_holder_and_a_claim_at_once() -> None:
+    for _ in range(15):
+        first, second = line_up(2)
+
+        cancelled, claimed = run_in_threads(
+            [
+                lambda first=first: [str(key) for key in operate.cancel(at(), first)],
+                lambda: [str(job.id) for job in claim()],
+            ]
+        )
+
+        assert holders() == {"s": second if cancelled else first}
+        assert claimed in ([], [str(first)], [str(second)])
+        assert not (cancelled and claimed == [str(first)])
+        Job.objects.all().delete()
+
+
+@pytest.mark.row_locks
+@commits
+def test_nobody_waits_for_a_callers_open_transaction(other_connection: OtherConnection) -> None:
+    with transaction.atomic():
+        ours = NewJobFactory(session_id="s")
+        insert_jobs(at(), [ours])
+        (theirs,) = other_connection.run(line_up, 1)
+        assert [job.id for job in other_connection.run(claim)] == [theirs]
+
+    assert (holders(), in_line()) == ({"s": theirs}, [ours.id])
+
+
+@pytest.mark.row_locks
+@commits
+def test_a_look_waits_for_the_end_of_a_holder_that_is_being_written(
+    other_connection: OtherConnection,
+) -> None:
+    (first,) = line_up(1)
+    act: Callable[[], list[UUID]] = lambda: line_up(1)  # noqa: E731
+    with transaction.atomic():
+        operate.cancel(at(), first)
+        waiting = other_connection.submit(act)
+    (second,) = waiting.result(30)
+
+    assert holders() == {"s": second}
+
+
+def test_purge_of_a_completed_holder_changes_nothing_for_the_next() -> None:
+    line_up(2)
+    job = claim_one()
+    settle.settle(at(), [settlement(job)])
+    held = holders()
+
+    assert sum(purge.purge_completed(at(9), older_than_ms=1)) == 1
+    assert holders() == held
