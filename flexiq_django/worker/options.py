@@ -8,6 +8,9 @@ from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.store.scope import Scope
 
+#: See ``WorkerOptions.silence``, in seconds.
+LONGEST_SILENCE = 20.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerOptions:
@@ -35,6 +38,14 @@ class WorkerOptions:
     archive_after: float | None = None
     #: Values that should be the same in the whole fleet, as published in the worker's row.
     fleet_values: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def silence(self) -> float:
+        """Seconds of silence after which a connection of the worker's own counts as broken.
+
+        Well below the lease, so that a worker that is reached by another way keeps its jobs.
+        """
+        return min(LONGEST_SILENCE, max(2.0, self.lock_grace / 3))
 
     @property
     def lease_ms(self) -> int:

@@ -45,7 +45,7 @@ class WorkerProcess:
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
         scope = options.scope
         self._catalogue = Catalogue(scope)
-        self._keeper = Keeper(scope, self._must_give_up)
+        self._keeper = self._make_keeper(self._must_give_up)
         self._waker = make_waker(
             scope, self._keeper, poll_seconds=options.poll, listen=options.listen
         )
@@ -58,7 +58,7 @@ class WorkerProcess:
         self._settler = self._make_settler()
         self._heartbeat = Heartbeat(
             scope,
-            Keeper(scope, self._must_give_up),
+            self._make_keeper(self._must_give_up),
             self._holdings,
             worker_id=self.worker_id,
             lease_ms=options.lease_ms,
@@ -68,7 +68,7 @@ class WorkerProcess:
         )
         self._chores = build_chores(
             options,
-            Keeper(scope, lambda: self._stops > 0),
+            self._make_keeper(lambda: self._stops > 0),
             self._catalogue,
             holder=self.worker_id,
             on_ready=lambda _count: self._loop.woken(),
@@ -88,12 +88,15 @@ class WorkerProcess:
         )
         self._bodies = self._make_bodies()
 
+    def _make_keeper(self, must_give_up: Callable[[], bool]) -> Keeper:
+        return Keeper(self.options.scope, must_give_up, silence=self.options.silence)
+
     def _make_settler(self) -> Settler:
         scope = self.options.scope
         writers = 1 if link.has_one_writer(scope) else SETTLERS
         return Settler(
             scope,
-            [Keeper(scope, self._must_give_up) for _ in range(writers)],
+            [self._make_keeper(self._must_give_up) for _ in range(writers)],
             self._notebook,
             worker_id=self.worker_id,
             policy_of=self._catalogue.policy_of,

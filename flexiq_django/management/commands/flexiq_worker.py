@@ -146,6 +146,7 @@ def _fleet_values(
         "dlq_auto_retry": auto_retry and auto_retry._asdict(),
         "retention_ms": retention.windows,
         "archive_after_seconds": settings.ARCHIVE_AFTER,
+        "max_payload_bytes": settings.MAX_PAYLOAD_BYTES,
     }
 
 
