@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -29,7 +29,8 @@ class WorkerProcess:
     """One worker, with all the children it starts, in a session of its own.
 
     `arguments` follow the command's name on its command line; `settings` is the worker's FLEXIQ
-    dict; `environment` is added to ours. All it prints goes to `log_path`.
+    dict; `environment` is added to ours; `prefix` is a program that runs the rest of its command
+    line in its own place. All it prints goes to `log_path`.
     """
 
     def __init__(
@@ -39,11 +40,12 @@ class WorkerProcess:
         command: str = "flexiq_worker",
         settings: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.log_path = log_path
         with log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "django", command, *arguments],
+                [*prefix, sys.executable, "-m", "django", command, *arguments],
                 cwd=ROOT,
                 env=_environment(settings or {}, environment or {}),
                 stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""How long a connection bears that its other end is silent, said to a driver, a server, a socket."""
+"""How long a connection bears a silent peer: said to a driver, to a server, to a socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Silence(NamedTuple):
 
     idle: int
     interval: int
-    count: int
+    tries: int
     total: int
 
 
@@ -31,7 +31,7 @@ def libpq_options(seconds: float) -> dict[str, int]:
         "tcp_user_timeout": silence.total * 1000,  # what we have sent and nobody confirms
         "keepalives_idle": silence.idle,  # what we wait for in silence
         "keepalives_interval": silence.interval,
-        "keepalives_count": silence.count,
+        "keepalives_count": silence.tries,
     }
 
 
@@ -50,7 +50,7 @@ def set_postgresql_server(seconds: float) -> tuple[str, dict[str, str]]:
         {
             "idle": str(silence.idle),
             "interval": str(silence.interval),
-            "count": str(silence.count),
+            "count": str(silence.tries),
             "total": str(silence.total * 1000),
         },
     )
@@ -65,7 +65,7 @@ def limit_socket(descriptor: int, seconds: float) -> None:
     wanted = {
         "TCP_KEEPIDLE": silence.idle,
         "TCP_KEEPINTVL": silence.interval,
-        "TCP_KEEPCNT": silence.count,
+        "TCP_KEEPCNT": silence.tries,
         "TCP_USER_TIMEOUT": silence.total * 1000,
     }
     with contextlib.closing(socket.socket(fileno=os.dup(descriptor))) as ours:
