@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from flexiq_django import signals
+from flexiq_django.api.context import Attempt
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.store import link, promote, workers
 from flexiq_django.worker import identity
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 #: Threads that settle, each with a connection, where writers need not wait for each other.
 SETTLERS = 2
+#: Seconds a body has to end by itself after it has been interrupted.
+LAST_CHANCE = 1.0
 #: Seconds for the last writes when the worker is told to leave at once.
 LAST_WRITES = 2.0
 
@@ -199,13 +202,12 @@ class WorkerProcess:
         logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(self._holdings))
         deadline = self._limit_drain()
         self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
-        while self._executor.running and self._stops < 2 and time.monotonic() < deadline:
-            self._waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
+        self._await_bodies(deadline, lambda: self._stops >= 2)
         self._executor.stop()
         self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
         stragglers = [each for each in self._holdings.attempts() if each.end()]
-        for attempt in stragglers:
-            self._bodies.interrupt(attempt)
+        if stragglers:
+            self._interrupt(stragglers)
         settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
         self._chores.stop(LAST_WRITES)
         self._heartbeat.stop(LAST_WRITES)
@@ -219,6 +221,21 @@ class WorkerProcess:
         self._keeper.close()
         self._waker.close()
         return 0 if settled and not self._settler.pending and not stragglers else 1
+
+    def _await_bodies(self, deadline: float, must_hurry: Callable[[], bool]) -> None:
+        while self._executor.running and not must_hurry() and time.monotonic() < deadline:
+            self._waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
+
+    def _interrupt(self, stragglers: Sequence[Attempt]) -> None:
+        """Ask the bodies to end, once; settle the attempts when they have, or soon."""
+        for attempt in stragglers:
+            self._bodies.interrupt(attempt)
+        now = time.monotonic()
+        # Until it is settled nobody else can run the job: the next attempt seldom meets this one.
+        grace = min(LAST_CHANCE, max(0.0, self._last_call - now) / 4)
+        self._await_bodies(now + grace, lambda: False)
+        for attempt in stragglers:
+            self._bodies.cut_off(attempt)
 
     def _attempt_call(self, action: Callable[[], Any]) -> None:
         try:
