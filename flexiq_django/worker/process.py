@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 #: Threads that settle, each with a connection, where writers need not wait for each other.
 SETTLERS = 2
 #: Seconds a body has to end by itself after it has been interrupted.
-LAST_CHANCE = 1.0
+LAST_CHANCE = 2.0
 #: Seconds for the last writes when the worker is told to leave at once.
 LAST_WRITES = 2.0
 

@@ -126,14 +126,14 @@ def test_another_worker_runs_what_a_pause_has_sent_back(workers: Workers, gate: 
     queue.enqueue_many(tasks.note, [("later",)] * 20, queue="later", delay=0.5)
     rows = Job.objects.filter(queue="later")
     gate.wait_until_reached()
-    wait_until(rows.filter(status="running").exists, 10, "jobs claimed in advance")
+    wait_until(rows.filter(status="running").exists, 30, "jobs claimed in advance")
 
     queue.pause("later")
-    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("pending", 0)}, 10)
+    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("pending", 0)}, 30)
     workers.start("--concurrency", "1")
     queue.resume("later")
 
-    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("complete", 1)}, 10)
+    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("complete", 1)}, 30)
     assert keys()["later"] == 20
     gate.open()
 

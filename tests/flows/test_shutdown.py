@@ -179,7 +179,7 @@ def test_jobs_held_in_advance_go_to_others_when_a_long_one_blocks(
 
     workers.start("--concurrency", "1")
 
-    wait_until(lambda: keys()["late"] == 20, 10, "the other worker to run what waits")
+    wait_until(lambda: keys()["late"] == 20, 30, "the other worker to run what waits")
     rows = Job.objects.filter(task_name=tasks.note.name)
     wait_until(lambda: set(rows.values_list("status", "attempt")) == {("complete", 1)})
     gate.open()
@@ -200,7 +200,7 @@ def test_short_jobs_do_not_wait_behind_long_ones_while_a_slot_is_free(
             if number % 10 == 0:
                 tasks.hold_as.delay(str(gate), f"long {number}")
 
-    wait_until(lambda: keys()["short"] == 30, 10, "every short job to end")
+    wait_until(lambda: keys()["short"] == 30, 30, "every short job to end")
     assert gate.arrivals() == 3
     assert queue.stats()["running"] == 3
     rows = Job.objects.filter(task_name=tasks.note.name)
