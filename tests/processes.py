@@ -29,8 +29,9 @@ class WorkerProcess:
     """One worker, with all the children it starts, in a session of its own.
 
     `arguments` follow the command's name on its command line; `settings` is the worker's FLEXIQ
-    dict; `environment` is added to ours; `program` is what Python runs instead of the command. All
-    it prints goes to `log_path`.
+    dict; `environment` is added to ours; `program` is what Python runs instead of the command;
+    `prefix` is a program that runs the rest of its command line in its own place. All it prints
+    goes to `log_path`.
     """
 
     def __init__(
@@ -41,11 +42,12 @@ class WorkerProcess:
         program: Sequence[str] = (),
         settings: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.log_path = log_path
         with log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *(program or ("-m", "django", command)), *arguments],
+                [*prefix, sys.executable, *(program or ("-m", "django", command)), *arguments],
                 cwd=ROOT,
                 env=_environment(settings or {}, environment or {}),
                 stdin=subprocess.DEVNULL,

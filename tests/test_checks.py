@@ -360,6 +360,21 @@ def test_postgresql_through_psycopg_2(monkeypatch: pytest.MonkeyPatch, settings:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("sign", [{"PORT": "6432"}, {"DISABLE_SERVER_SIDE_CURSORS": True}], ids=str)
+def test_postgresql_behind_a_pooler(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, sign: dict[str, Any]
+) -> None:
+    postgresql_only()
+    connection = connections[DEFAULT_DB_ALIAS]
+    assert list(database._postgresql(connection)) == []
+    for name, value in sign.items():
+        monkeypatch.setitem(connection.settings_dict, name, value)
+    assert ids(list(database._postgresql(connection))) == ["flexiq.W023"]
+    settings.FLEXIQ = {"LISTEN": False}
+    assert list(database._postgresql(connection)) == []
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(("pool", "size"), [(True, "4"), ({"max_size": 9}, "9"), ({}, None)])
 def test_postgresql_with_a_pool(monkeypatch: pytest.MonkeyPatch, pool: Any, size: str) -> None:
     postgresql_only()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import Case, Value, When
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from flexiq_django.admin import texts
@@ -22,10 +22,41 @@ from flexiq_django.admin.queue_verbs import (
     PURGE_NAMED,
     RESUME,
 )
-from flexiq_django.store import inspect
+from flexiq_django.core import fleet
+from flexiq_django.scheduler.watching import find_unserved
+from flexiq_django.store import inspect, workers
 
 
-class WorkerAdmin(ReadOnlyAdmin):
+class WarningAdmin(ReadOnlyAdmin):
+    """Says above its list and its rows what looks wrong in the fleet, whatever the row."""
+
+    def get_warnings(self) -> list[str]:
+        """The sentences, without their full stops."""
+        return [each.text for each in find_unserved(current_scope())]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        self._warn(request)
+        return super().changelist_view(request, extra_context)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        self._warn(request)
+        return super().change_view(request, object_id, form_url, extra_context)
+
+    def _warn(self, request: HttpRequest) -> None:
+        if request.method == "GET" and self.has_view_permission(request):
+            for text in self.get_warnings():
+                messages.warning(request, texts.printable(text))
+
+
+class WorkerAdmin(WarningAdmin):
     """Worker processes, also those that have just gone."""
 
     list_display = (
@@ -64,6 +95,14 @@ class WorkerAdmin(ReadOnlyAdmin):
         )
         rows: QuerySet[Any] = super().get_queryset(request).annotate(alive=alive)
         return rows
+
+    def get_warnings(self) -> list[str]:
+        live = workers.live(current_scope())
+        return [
+            *(text for _worker, text in fleet.skews(live)),
+            *(each.text for each in fleet.differences(live)),
+            *super().get_warnings(),
+        ]
 
     @admin.display(description=_("alive"), boolean=True)
     def is_alive(self, row: Any) -> bool:
@@ -104,7 +143,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
     declared = column("declared_at", _("last declared by a worker"), texts.moment)
 
 
-class QueueAdmin(ReadOnlyAdmin):
+class QueueAdmin(WarningAdmin):
     """Queues that are paused or limited; a queue that never was has no row."""
 
     verbs = (PAUSE, RESUME, LIMIT, PURGE, PAUSE_NAMED, LIMIT_NAMED, PURGE_NAMED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -35,7 +36,9 @@ from flexiq_django.admin.job_verbs import (
 )
 from flexiq_django.api.options import parse_id
 from flexiq_django.core.status import JobStatus
+from flexiq_django.core.waiting import reasons
 from flexiq_django.models.job import STATUS_CHOICES
+from flexiq_django.store import waiting
 from flexiq_django.store.keys import active_key
 
 _STATUS_WORDS = dict(STATUS_CHOICES)
@@ -140,7 +143,8 @@ class JobAdmin(BaseJobAdmin):
         "The exact id of a job, or the exact unique key of one that has not ended."
     )
     fieldsets: ClassVar[list[Any]] = [
-        *BaseJobAdmin.fieldsets[:2],
+        (None, {"fields": [*BaseJobAdmin.fieldsets[0][1]["fields"], "held_by"]}),
+        *BaseJobAdmin.fieldsets[1:2],
         (
             _("Times"),
             {
@@ -175,6 +179,15 @@ class JobAdmin(BaseJobAdmin):
         if row.session_line is not None:
             return _("pending, waits for its session")
         return _("pending, waits for other jobs")
+
+    @admin.display(description=_("held by"))
+    def held_by(self, row: Any) -> Any:
+        """Why the job does not run; on its own page only."""
+        scope = replace(current_scope(), namespace=row.namespace)
+        found = waiting.look(scope, row.pk) if row.status == JobStatus.PENDING else None
+        if found is None:
+            return self.get_empty_value_display()
+        return texts.printable("; ".join(text for _code, text in reasons(found)))
 
     def get_window(self, request: HttpRequest) -> int | None:
         # The index of leases holds the running jobs only.

@@ -200,15 +200,22 @@ class CurrentJob:
     def check_cancelled(self) -> None:
         """Raise ``TaskCancelledError`` if somebody asked this job to stop.
 
-        Raises ``LeaseLost`` if the attempt no longer owns the job: nothing it does counts any more.
+        Raises ``LeaseLost`` if nothing the attempt does counts any more: it has lost its job, its
+        time is up, or its worker stops and will not wait for it.
         Call it as often as you like: after the first call it costs no look into the database. A
         request is noticed within about a quarter of a second.
         """
         self._attempt.check_cancelled()
 
     def check_timeout(self) -> None:
-        """Raise ``SoftTimeoutError`` once the task's ``soft_timeout`` (seconds) has passed."""
+        """Raise ``SoftTimeoutError`` once the task's ``soft_timeout`` (seconds) has passed.
+
+        Raises ``LeaseLost`` when nothing the attempt does counts any more: its time is up, or its
+        worker stops and will not wait for it.
+        """
         attempt = self._attempt
+        if attempt.is_over:
+            raise LeaseLost
         limit = attempt.soft_timeout
         if limit is not None and time.monotonic() - attempt.began > limit:
             raise SoftTimeoutError(f"the soft timeout of {limit:g} s has passed")

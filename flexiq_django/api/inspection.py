@@ -11,7 +11,8 @@ from flexiq_django.api.context import LogLevel, check_level
 from flexiq_django.api.listings import plain_row
 from flexiq_django.api.result import JobResult, describe, to_ms
 from flexiq_django.api.twins import async_twin
-from flexiq_django.store import graph, inspect, logs, schedules, workers
+from flexiq_django.core import waiting as core_waiting
+from flexiq_django.store import graph, inspect, logs, schedules, waiting, workers
 
 if TYPE_CHECKING:
     from flexiq_django.api.queue import Queue
@@ -41,6 +42,18 @@ class Inspection:
         key = check.parse_id(job_id)
         rows = [] if key is None else inspect.job_errors(self.scope, key)
         return [plain_row(row) for row in rows]
+
+    def why_waiting(self, job_id: str) -> list[dict[str, str]]:
+        """Why a pending job does not run at the moment: every reason, as ``code`` and ``text``.
+
+        Codes: ``due-later``, ``dependencies``, ``paused-queue``, ``concurrency-limit``,
+        ``rate-limit``, ``no-worker``, ``unserved-queue``, ``unserved-deployment``; ``ready`` when
+        nothing holds it but that no slot is free. Empty for a job that is not pending, or unknown.
+        """
+        key = check.parse_id(job_id)
+        found = None if key is None else waiting.look(self.scope, key)
+        reasons = [] if found is None else core_waiting.reasons(found)
+        return [{"code": code, "text": text} for code, text in reasons]
 
     def job_dag(self, job_id: str, *, max_jobs: int = 10_000) -> dict[str, list[dict[str, Any]]]:
         """Everything a job is connected to by dependencies, in either direction, over any distance.
@@ -138,6 +151,7 @@ class Inspection:
 
     aget_job = async_twin(get_job)
     ajob_errors = async_twin(job_errors)
+    awhy_waiting = async_twin(why_waiting)
     ajob_dag = async_twin(job_dag)
     areplay_history = async_twin(replay_history)
     atask_logs = async_twin(task_logs)

@@ -19,6 +19,9 @@ from flexiq_django.store.vendors import open_database
 #: The oldest release of each database that has what the queries need.
 OLDEST = {"SQLite": (3, 37), "PostgreSQL": (14,), "MariaDB": (10, 6), "MySQL": (8, 0, 11)}
 
+#: Where PgBouncer listens unless told otherwise.
+POOLER_PORT = "6432"
+
 #: Connections of a worker beside one for each job it runs.
 WORKER_CONNECTIONS = 5
 
@@ -112,6 +115,13 @@ def _postgresql(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
             hint="Install psycopg 3 (psycopg[binary]), or set LISTEN to False in FLEXIQ.",
             id="flexiq.W015",
         )
+    if get_settings().LISTEN and _seems_pooled(connection):
+        yield Warning(
+            f"{connection.alias!r} looks like a pooler (port {POOLER_PORT}, or server-side cursors"
+            " switched off): in transaction mode workers are not notified of new jobs there.",
+            hint="Set LISTEN to False in FLEXIQ; or silence this if it pools whole sessions.",
+            id="flexiq.W023",
+        )
     pool = connection.settings_dict["OPTIONS"].get("pool")
     if pool:
         size = pool.get("max_size", pool.get("min_size", 4)) if isinstance(pool, dict) else 4
@@ -122,6 +132,12 @@ def _postgresql(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
             " settings without a pool.",
             id="flexiq.W016",
         )
+
+
+def _seems_pooled(connection: BaseDatabaseWrapper) -> bool:
+    settings = connection.settings_dict
+    has_no_cursors = bool(settings.get("DISABLE_SERVER_SIDE_CURSORS"))
+    return has_no_cursors or str(settings.get("PORT")) == POOLER_PORT
 
 
 def _mysql(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:

@@ -12,13 +12,13 @@ Its keys only ever become more: ``namespace``, ``database``, ``time`` (by the da
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from flexiq_django.api.result import to_ms
 from flexiq_django.conf import get_settings
+from flexiq_django.core import fleet
 from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import LiveWorker
 from flexiq_django.core.status import COUNT_KEYS
@@ -26,8 +26,6 @@ from flexiq_django.management.tables import as_age
 from flexiq_django.store import figures, inspect, schedules, workers
 from flexiq_django.store.scope import Scope
 
-#: A clock that is further off than this, in milliseconds, is worth a warning.
-SKEW_MS = 5_000
 #: A schedule that has been due for longer than this, in seconds, is fired by nobody.
 OVERDUE_SECONDS = 60
 #: A claim loop that has not turned for longer than this, in seconds, hangs.
@@ -140,39 +138,23 @@ def _unserved(
     paused: Sequence[str],
     live: Sequence[LiveWorker],
 ) -> Iterable[tuple[str, str]]:
-    for lane, each in lanes:
-        if lane.queue in paused:
-            continue
-        waiting = f"{_jobs(each.jobs)} in queue {lane.queue}"
-        servers = [one for one in live if one.queues is None or lane.queue in one.queues]
-        if not live:
-            yield "no-worker", f"{waiting}, and no worker is alive"
-        elif not servers:
-            yield "unserved-queue", f"{waiting}, which no live worker serves"
-        elif lane.deployment_id not in (None, *(one.deployment_id for one in servers)):
-            wanted = f"for deployment {lane.deployment_id}"
-            yield "unserved-deployment", f"{waiting} {wanted}, which no live worker there has"
-
-
-def _jobs(count: int) -> str:
-    return "1 job waits" if count == 1 else f"{count} jobs wait"
+    names = [each.name for _lane, each in lanes]
+    for found in fleet.unserved(names, paused=paused, live=live):
+        place = (found.queue, found.deployment_id)
+        jobs = sum(each.jobs for lane, each in lanes if lane[:2] == place)
+        waiting = "1 job waits" if jobs == 1 else f"{jobs} jobs wait"
+        yield found.code, f"{waiting} in queue {found.queue}{found.why}"
 
 
 def _fleet(live: Sequence[LiveWorker]) -> Iterable[tuple[str, str]]:
-    values: dict[str, dict[str, list[str]]] = {}
     for worker in live:
-        for name, value in {**worker.config, "version": worker.version}.items():
-            values.setdefault(name, {}).setdefault(json.dumps(value), []).append(worker.id)
         if worker.turn_age > longest_turn():
             hung = f"had not turned for {as_age(worker.turn_age)} at its last heartbeat"
             yield "claim-loop-hangs", f"the claim loop of worker {worker.id} {hung}"
-        if abs(worker.clock_skew_ms) > SKEW_MS:
-            off = f"{worker.clock_skew_ms / 1000:+.1f} s"
-            yield "clock-skew", f"the clock of worker {worker.id} is {off} off the database's"
-    for name, by_value in sorted(values.items()):
-        if len(by_value) > 1:
-            told = "; ".join(f"{value} on {', '.join(who)}" for value, who in by_value.items())
-            yield "fleet-differs", f"workers differ in {name}: {told}"
+    for _worker, text in fleet.skews(live):
+        yield "clock-skew", text
+    for each in fleet.differences(live):
+        yield "fleet-differs", each.text
 
 
 def _overdue(due: Sequence[schedules.ScheduleRow], now: datetime) -> Iterable[tuple[str, str]]:

@@ -52,6 +52,11 @@ def oldest_ready(scope: Scope) -> datetime | None:
     return rows.aggregate(oldest=Min("scheduled_at"))["oldest"]  # type: ignore[no-any-return]
 
 
+def lane_names(scope: Scope) -> list[str]:
+    """The stored names of the lanes in which jobs wait, sorted. Costs one index entry per lane."""
+    return open_database(scope).lanes()
+
+
 class ReadyLane(NamedTuple):
     """The jobs that can be claimed now from one lane."""
 

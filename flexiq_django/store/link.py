@@ -22,9 +22,17 @@ def rest_factor(scope: Scope) -> float:
     return open_database(scope).rest_factor
 
 
-def set_up(scope: Scope) -> None:
-    """Set up a connection of this thread that belongs to a worker itself."""
-    open_database(scope).prepare_worker()
+def limit_silence(scope: Scope, seconds: float) -> None:
+    """Have this thread's next connection give up a server that has been silent for so long."""
+    open_database(scope).limit_silence(seconds)
+
+
+def set_up(scope: Scope, silence: float) -> None:
+    """Set up a connection of this thread that belongs to a worker itself.
+
+    ``silence``: the seconds after which the server, if it can, gives us up.
+    """
+    open_database(scope).prepare_worker(silence)
 
 
 def trouble(scope: Scope, error: BaseException) -> Trouble | None:

@@ -171,15 +171,21 @@ class Bodies:
         self._executor.replace_slot(attempt.job)
 
     def interrupt(self, attempt: Attempt) -> None:
-        """The worker leaves: an attempt that has been ended for that is settled as cut off."""
-        attempt.is_over = True
+        """The worker leaves: have the body of an attempt stop where it next asks."""
+        attempt.note_over()
         logger.warning(
             "job %s (%s) is interrupted: the worker stops",
             attempt.job.id,
             attempt.job.task_name,
             extra=about(attempt.job),
         )
-        self._settler.add(interrupted(attempt))
+
+    def cut_off(self, attempt: Attempt) -> None:
+        """Settle an attempt that has been interrupted, whatever its body does."""
+        if attempt.is_settled:  # its transaction came through meanwhile
+            self._on_settled([attempt.job])
+        else:
+            self._settler.add(interrupted(attempt))
 
 
 async def _in_thread(action: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ from flexiq_django.scheduler.chores import Call
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
 from flexiq_django.scheduler.sweeping import Archival, RetentionSweep
+from flexiq_django.scheduler.watching import FleetWatch, LaneWatch
 from flexiq_django.store import election, link
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper
@@ -70,6 +71,8 @@ def build_chores(
             *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),
             *_keeping_small(options, call),
             chore("workers", lambda: chores.forget_workers(scope, call)),
+            chore("lanes", LaneWatch(scope, call).run),
+            chore("fleet", FleetWatch(scope, call).run, by_leader=False),
             chore("declare", lambda: catalogue.declare_schedules(call), by_leader=False),
             chore("contract", lambda: watch_contract(scope, call, on_refused), by_leader=False),
         ],

@@ -29,6 +29,9 @@ _LONGEST_OUTAGE_PAUSE = 5.0
 #: Longest pause after a conflict with another transaction, in seconds.
 _LONGEST_CONFLICT_PAUSE = 0.003
 
+#: On Django's connection: the driver's connection that has been set up as the worker's own.
+_SET_UP = "flexiq_set_up"
+
 #: One turn at a time for the worker's own threads where the database has but one writer: they wait
 #: for each other here, at no cost, rather than by trying again and again.
 _one_writer = threading.Lock()
@@ -43,16 +46,24 @@ class Keeper:
 
     ``is_own``: the connection is the worker's, which sets it up as it needs; a job's is left alone.
 
+    ``silence``: seconds after which its server counts as gone.
+
     A conflict with another transaction is tried again at once, an outage with a growing pause on a
     new connection; any other error is the caller's. ``must_give_up`` ends the waiting with
     ``GaveUp``.
     """
 
     def __init__(
-        self, scope: Scope, must_give_up: Callable[[], bool], *, is_own: bool = True
+        self,
+        scope: Scope,
+        must_give_up: Callable[[], bool],
+        *,
+        is_own: bool = True,
+        silence: float = 20.0,
     ) -> None:
         self._scope = scope
         self._is_own = is_own
+        self._silence = silence
         self._must_give_up = must_give_up
         #: How often the database was found to be away.
         self.outages = 0
@@ -106,9 +117,15 @@ class Keeper:
         connection = connections[self._scope.using]
         reset_queries()
         if connection.connection is not None:
-            return
-        connection.ensure_connection()
-        link.set_up(self._scope)
+            is_ours = getattr(connection, _SET_UP, None) is connection.connection
+            if is_ours or connection.in_atomic_block:
+                return
+            connection.close()  # opened by somebody else, such as a system check
+        if connection.connection is None:
+            link.limit_silence(self._scope, self._silence)
+            connection.ensure_connection()
+        link.set_up(self._scope, self._silence)
+        setattr(connection, _SET_UP, connection.connection)
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from flexiq_django.api.context import Attempt
+from flexiq_django.core.fleet import SKEW_MS
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import about
 from flexiq_django.store import inspect, journal, lease, workers
@@ -21,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at timeouts and requested cancels.
 TICK_SECONDS = 0.25
-#: A worker whose clock is this far off, in seconds, warns.
-SKEW_SECONDS = 5.0
 
 
 class Holdings:
@@ -109,7 +108,7 @@ class Heartbeat:
         self._turn_age = turn_age
         self._on_timeout = on_timeout
         self._stop = threading.Event()
-        self._skew_ms = 0
+        self._skew_ms, self._is_skewed = 0, False
         self._thread = threading.Thread(target=self._run, name="flexiq-heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -192,7 +191,8 @@ class Heartbeat:
         there = self._keeper.call(lambda: inspect.read_clock(self._scope))
         here = before + (datetime.now(UTC) - before) / 2
         self._skew_ms = round((here - there).total_seconds() * 1000)
-        if abs(self._skew_ms) > SKEW_SECONDS * 1000:
+        was_skewed, self._is_skewed = self._is_skewed, abs(self._skew_ms) > SKEW_MS
+        if self._is_skewed and not was_skewed:
             logger.warning(
                 "this machine's clock is %.1f s %s the database's; due times follow the database",
                 abs(self._skew_ms) / 1000,

@@ -8,6 +8,9 @@ from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.store.scope import Scope
 
+#: See ``WorkerOptions.silence``, in seconds.
+LONGEST_SILENCE = 20.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerOptions:
@@ -54,6 +57,14 @@ class WorkerOptions:
     def most_rss(self) -> int | None:
         """With how much memory the worker leaves; with child processes, only these are replaced."""
         return None if self.executor == "processes" else self.max_rss
+
+    @property
+    def silence(self) -> float:
+        """Seconds of silence after which a connection of the worker's own counts as broken.
+
+        Well below the lease, so that a worker that is reached by another way keeps its jobs.
+        """
+        return min(LONGEST_SILENCE, max(2.0, self.lock_grace / 3))
 
     @property
     def lease_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""One worker process: compose the parts, run, drain, leave."""
+"""One worker process: run, drain, leave. Its parts are put together in ``parts.py``."""
 
 from __future__ import annotations
 
@@ -10,32 +10,22 @@ from functools import partial
 from typing import Any
 
 from flexiq_django import signals
-from flexiq_django.core.records import ClaimedJob
+from flexiq_django.api.context import Attempt
 from flexiq_django.logging import set_worker
-from flexiq_django.store import link, promote, workers
+from flexiq_django.store import promote, workers
 from flexiq_django.worker import identity
-from flexiq_django.worker.bodies import Bodies
-from flexiq_django.worker.buffer import Buffer
-from flexiq_django.worker.catalogue import Catalogue
-from flexiq_django.worker.chores import build_chores
-from flexiq_django.worker.connections import GaveUp, Keeper
-from flexiq_django.worker.executors import make_executor
-from flexiq_django.worker.heartbeat import Heartbeat, Holdings
-from flexiq_django.worker.loop import ClaimLoop
+from flexiq_django.worker.connections import GaveUp
 from flexiq_django.worker.memory import MemoryLimit
-from flexiq_django.worker.notebook import Notebook
 from flexiq_django.worker.options import WorkerOptions
+from flexiq_django.worker.parts import Parts
 from flexiq_django.worker.pulse import Pulse
 from flexiq_django.worker.readiness import require_ready
-from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.shutdown import handled_signals, within
-from flexiq_django.worker.spawned import run_bodies
-from flexiq_django.worker.waking import make_waker
 
 logger = logging.getLogger(__name__)
 
-#: Threads that settle, each with a connection, where writers need not wait for each other.
-SETTLERS = 2
+#: Seconds a body has to end by itself after it has been interrupted.
+LAST_CHANCE = 2.0
 #: Seconds for the last writes when the worker is told to leave at once.
 LAST_WRITES = 2.0
 
@@ -49,102 +39,18 @@ class WorkerProcess:
         #: Whether the process holds bodies that only its end can stop, and drained because of it.
         self.is_tainted = False
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
-        self._is_leaving, self._has_settled = False, False
+        self._is_leaving = False
         self._memory = MemoryLimit(options.most_rss)
-        scope = options.scope
-        self._catalogue = Catalogue(scope)
-        self._keeper = Keeper(scope, self._must_give_up)
-        self._waker = make_waker(
-            scope, self._keeper, poll_seconds=options.poll, listen=options.listen
-        )
-        self._holdings = Holdings()
-        self._buffer = Buffer(options.concurrency)
-        self._notebook = Notebook(scope)
-        self._executor = make_executor(
-            options.executor,
-            options.concurrency,
-            run=lambda job: self._bodies.run(job),
-            run_async=lambda job: self._bodies.run_async(job),
-            on_low=self._on_low,
-            child=(run_bodies, (options, self.worker_id)),
-            max_jobs=options.max_jobs,
-            max_rss=options.max_rss,
-        )
-        self._settler = self._make_settler()
-        beating = Keeper(scope, self._must_give_up)
-        self.pulse = Pulse(
-            lambda: self._loop.turned_at,
-            [self._keeper, beating],
-            is_leaving=lambda: self._stops > 0 or self._is_leaving,
-            limit=options.max_turn_age,
-        )
-        self._heartbeat = Heartbeat(
-            scope,
-            beating,
-            self._holdings,
-            worker_id=self.worker_id,
-            lease_ms=options.lease_ms,
-            seconds=options.heartbeat,
-            state=lambda: "draining" if self._stops or self._is_leaving else "running",
-            turn_age=lambda: self.pulse.turn_age,
-            on_timeout=lambda attempt: self._bodies.time_out(attempt),
-        )
-        self._chores = build_chores(
+        self._parts = Parts(
             options,
-            Keeper(scope, lambda: self._stops > 0),
-            self._catalogue,
-            holder=self.worker_id,
-            on_ready=lambda _count: self._loop.woken(),
-            on_reaped=self._settler.tell,
+            self.worker_id,
+            must_give_up=lambda: time.monotonic() > self._last_call,
+            is_stopping=lambda: self._stops > 0,
+            is_leaving=lambda: self._stops > 0 or self._is_leaving,
             on_refused=lambda: None if self._stops else self.request_stop(),
         )
-        self._loop = ClaimLoop(
-            options,
-            worker_id=self.worker_id,
-            keeper=self._keeper,
-            waker=self._waker,
-            executor=self._executor,
-            buffer=self._buffer,
-            holdings=self._holdings,
-            unsettled=lambda: self._settler.pending,
-            on_empty=self._chores.nudge,
-        )
-        self._bodies = self._make_bodies()
 
-    def _make_settler(self) -> Settler:
-        scope = self.options.scope
-        writers = 1 if link.has_one_writer(scope) else SETTLERS
-        return Settler(
-            scope,
-            [Keeper(scope, self._must_give_up) for _ in range(writers)],
-            self._notebook,
-            worker_id=self.worker_id,
-            policy_of=self._catalogue.policy_of,
-            expects_more=lambda: self._executor.waiting > 0,
-            on_settled=self._on_settled,
-            on_ready=self._on_ready,
-            makes_room=lambda jobs: self._loop.makes_room(jobs),
-            notifies=self.options.listen,
-            auto_retry=self.options.auto_retry,
-        )
-
-    def _make_bodies(self) -> Bodies:
-        return Bodies(
-            self.options,
-            worker_id=self.worker_id,
-            keeper=Keeper(self.options.scope, self._must_give_up, is_own=False),
-            catalogue=self._catalogue,
-            holdings=self._holdings,
-            buffer=self._buffer,
-            notebook=self._notebook,
-            settler=self._settler,
-            executor=self._executor,
-            may_begin=self._loop.may_begin,
-            on_settled=self._on_settled,
-            run_elsewhere=getattr(self._executor, "run_body", None),
-        )
-
-    # --- life -------------------------------------------------------------------------------------
+    # --- from outside -----------------------------------------------------------------------------
 
     def run(self) -> int:
         """Work until told to stop; the exit code: 0 after a clean drain, 1 if jobs were cut off.
@@ -159,32 +65,6 @@ class WorkerProcess:
         finally:
             set_worker(None)
 
-    @property
-    def has_strays(self) -> bool:
-        """Whether a body still runs that nothing can stop but the end of the process."""
-        return self._executor.running > 0 or self._executor.strays > 0
-
-    def _run(self) -> int:
-        try:
-            require_ready(self.options.scope, self._keeper.call)
-            self._register()
-        except GaveUp:
-            return 0
-        signals.job_enqueued.connect(self._on_enqueued)
-        self._catalogue.declare_limits(self._keeper.call)
-        self._catalogue.declare_schedules(self._keeper.call)
-        for part in (self._executor, self._settler, self._heartbeat, self._chores):
-            part.start()
-        logger.info("worker %s started: %s", self.worker_id, identity.describe(self.options))
-        signals.send(
-            signals.worker_started, worker_id=self.worker_id, namespace=self.options.scope.namespace
-        )
-        try:
-            self._work()
-        except GaveUp:
-            logger.warning("stopping while the database is away")
-        return self._drain()
-
     def request_stop(self) -> None:
         """Drain; a second call leaves at once. Safe in a signal handler."""
         self._stops += 1
@@ -192,7 +72,98 @@ class WorkerProcess:
             self._limit_drain()
         else:
             self._last_call = time.monotonic() + LAST_WRITES
-        self._waker.wake()
+        self._parts.waker.wake()
+
+    def close(self) -> None:
+        """Let go of what even a worker holds that has not run."""
+        self._parts.waker.close()
+
+    @property
+    def pulse(self) -> Pulse:
+        """What probes may know of this worker."""
+        return self._parts.pulse
+
+    @property
+    def has_strays(self) -> bool:
+        """Whether a body still runs that nothing can stop but the end of the process."""
+        return self._parts.executor.running > 0 or self._parts.executor.strays > 0
+
+    # --- work -------------------------------------------------------------------------------------
+
+    def _run(self) -> int:
+        parts = self._parts
+        try:
+            require_ready(self.options.scope, parts.keeper.call)
+            self._register()
+        except GaveUp:
+            return 0
+        signals.job_enqueued.connect(self._on_enqueued)
+        parts.catalogue.declare_limits(parts.keeper.call)
+        parts.catalogue.declare_schedules(parts.keeper.call)
+        for part in (parts.executor, parts.settler, parts.heartbeat, parts.chores):
+            part.start()
+        logger.info("worker %s started: %s", self.worker_id, identity.describe(self.options))
+        self._announce(signals.worker_started)
+        try:
+            self._work()
+        except GaveUp:
+            logger.warning("stopping while the database is away")
+        return self._drain()
+
+    def _register(self) -> None:
+        options = self.options
+        row = identity.describe_row(options, self.worker_id)
+        self._parts.keeper.call(
+            lambda: workers.register(options.scope, row, lease_ms=options.lease_ms)
+        )
+        self.pulse.is_registered = True
+
+    def _on_enqueued(self, *, namespace: str, using: str, **_: Any) -> None:
+        scope = self.options.scope
+        if namespace == scope.namespace and using == scope.using:
+            self._parts.loop.woken()
+
+    def _work(self) -> None:
+        loop, executor = self._parts.loop, self._parts.executor
+        limit = self.options.most_claims
+        while not self._stops:
+            found = loop.turn()
+            if executor.oldest_stray > self.options.stray_grace:
+                logger.warning(
+                    "%s bodies still run long after their time was up; the worker drains, to be"
+                    " started anew",
+                    executor.strays,
+                )
+                self.is_tainted = True
+                return
+            if limit is not None and loop.claimed >= limit:
+                logger.info("claimed %s jobs, which is the most for one process", limit)
+                return self._let_finish()
+            # After a job, or a process that is born too large would be replaced for ever in vain.
+            if self._parts.has_settled and self._memory.is_exceeded():
+                return self._let_finish()
+            if not found and self._is_done():
+                return
+
+    def _let_finish(self) -> None:
+        """Claim no more and let running jobs end, however long: nobody waits for the process."""
+        parts = self._parts
+        self._is_leaving = True
+        parts.loop.awaits_room = True  # be woken when a slot falls idle
+        self._attempt_call(lambda: parts.loop.give_back(parts.executor.take_back()))
+        while parts.executor.running and not self._stops:
+            parts.waker.wait(1.0)
+
+    def _is_done(self) -> bool:
+        """In burst mode: nothing is claimed, running or waiting to be settled, nothing is due."""
+        parts = self._parts
+        if len(parts.holdings) or parts.settler.pending or parts.executor.running:
+            parts.waker.wait(0.005)
+            return False
+        moved, _ = parts.keeper.call(lambda: promote.promote_due(self.options.scope))
+        return moved == 0 and not parts.loop.turn()
+
+    # --- leave ------------------------------------------------------------------------------------
 
     def _limit_drain(self) -> float:
         """Until when running jobs may finish. Also limits the patience with a lost database."""
@@ -201,70 +172,49 @@ class WorkerProcess:
             self._last_call = self._drain_until + 10.0
         return self._drain_until
 
-    def _work(self) -> None:
-        limit = self.options.most_claims
-        while not self._stops:
-            found = self._loop.turn()
-            if self._executor.oldest_stray > self.options.stray_grace:
-                logger.warning(
-                    "%s bodies still run long after their time was up; the worker drains, to be"
-                    " started anew",
-                    self._executor.strays,
-                )
-                self.is_tainted = True
-                return
-            if limit is not None and self._loop.claimed >= limit:
-                logger.info("claimed %s jobs, which is the most for one process", limit)
-                return self._let_finish()
-            # After a job, or a process that is born too large would be replaced for ever in vain.
-            if self._has_settled and self._memory.is_exceeded():
-                return self._let_finish()
-            if not found and self._is_done():
-                return
-
-    def _let_finish(self) -> None:
-        """Claim no more and let running jobs end, however long: nobody waits for the process."""
-        self._is_leaving = True
-        self._loop.awaits_room = True  # be woken when a slot falls idle
-        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
-        while self._executor.running and not self._stops:
-            self._waker.wait(1.0)
-
-    def _is_done(self) -> bool:
-        """In burst mode: nothing is claimed, running or waiting to be settled, nothing is due."""
-        if len(self._holdings) or self._settler.pending or self._executor.running:
-            self._waker.wait(0.005)
-            return False
-        moved, _ = self._keeper.call(lambda: promote.promote_due(self.options.scope))
-        return moved == 0 and not self._loop.turn()
-
     def _drain(self) -> int:
-        options = self.options
+        parts, scope = self._parts, self.options.scope
         self._is_leaving = True
-        logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(self._holdings))
+        logger.info("worker %s drains: %s jobs in hand", self.worker_id, len(parts.holdings))
         deadline = self._limit_drain()
-        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
-        while self._executor.running and self._stops < 2 and time.monotonic() < deadline:
-            self._waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
-        self._executor.stop()
-        self._attempt_call(lambda: self._loop.give_back(self._executor.take_back()))
-        stragglers = [each for each in self._holdings.attempts() if each.end()]
+        self._attempt_call(lambda: parts.loop.give_back(parts.executor.take_back()))
+        self._await_bodies(deadline, lambda: self._stops >= 2)
+        parts.executor.stop()
+        self._attempt_call(lambda: parts.loop.give_back(parts.executor.take_back()))
+        stragglers = [each for each in parts.holdings.attempts() if each.end()]
+        if stragglers:
+            self._interrupt(stragglers)
+        parts.executor.close()
         for attempt in stragglers:
-            self._bodies.interrupt(attempt)
-        self._executor.close()
-        settled = self._settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
-        self._chores.stop(LAST_WRITES)
-        self._heartbeat.stop(LAST_WRITES)
-        sign_off = partial(workers.remove, options.scope, self.worker_id)
+            parts.bodies.cut_off(attempt)
+        settled = parts.settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
+        parts.chores.stop(LAST_WRITES)
+        parts.heartbeat.stop(LAST_WRITES)
+        sign_off = partial(workers.remove, scope, self.worker_id)
         within(LAST_WRITES, partial(self._attempt_call, sign_off))
-        signals.send(
-            signals.worker_stopped, worker_id=self.worker_id, namespace=options.scope.namespace
-        )
+        self._announce(signals.worker_stopped)
         signals.job_enqueued.disconnect(self._on_enqueued)
         logger.info("worker %s stopped; %s jobs interrupted", self.worker_id, len(stragglers))
-        self._keeper.close()
-        self._waker.close()
-        return 0 if settled and not self._settler.pending and not stragglers else 1
+        parts.keeper.close()
+        self.close()
+        return 0 if settled and not parts.settler.pending and not stragglers else 1
+
+    def _await_bodies(self, deadline: float, must_hurry: Callable[[], bool]) -> None:
+        parts = self._parts
+        while parts.executor.running and not must_hurry() and time.monotonic() < deadline:
+            parts.waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
+
+    def _interrupt(self, stragglers: Sequence[Attempt]) -> None:
+        """Ask the bodies to end, once, and give them a moment to do so.
+
+        Until an attempt is settled nobody else can run its job: so the next attempt seldom meets
+        this one.
+        """
+        for attempt in stragglers:
+            self._parts.bodies.interrupt(attempt)
+        now = time.monotonic()
+        grace = min(LAST_CHANCE, max(0.0, self._last_call - now) / 4)
+        self._await_bodies(now + grace, lambda: False)
 
     def _attempt_call(self, action: Callable[[], Any]) -> None:
         try:
@@ -272,35 +222,6 @@ class WorkerProcess:
         except Exception as error:  # leaving must go on: the leases see to the rest
             logger.warning("on the way out: %s: %s", type(error).__name__, error)
 
-    def _must_give_up(self) -> bool:
-        return time.monotonic() > self._last_call
-
-    # --- what the parts tell each other -----------------------------------------------------------
-
-    def _on_low(self) -> None:
-        if self._loop.awaits_room:
-            self._waker.wake()
-
-    def _on_settled(self, jobs: Sequence[ClaimedJob]) -> None:
-        self._has_settled = True
-        self._holdings.drop(list(jobs))
-        if self._loop.awaits_settler:
-            self._waker.wake()
-
-    def _on_ready(self) -> None:
-        """Jobs have become ready or due: run them, or learn when that will be."""
-        self._chores.nudge()
-        self._loop.woken()
-
-    # --- around it --------------------------------------------------------------------------------
-
-    def _on_enqueued(self, *, namespace: str, using: str, **_: Any) -> None:
-        scope = self.options.scope
-        if namespace == scope.namespace and using == scope.using:
-            self._loop.woken()
-
-    def _register(self) -> None:
-        options = self.options
-        row = identity.describe_row(options, self.worker_id)
-        self._keeper.call(lambda: workers.register(options.scope, row, lease_ms=options.lease_ms))
-        self.pulse.is_registered = True
+    def _announce(self, signal: Any) -> None:
+        namespace = self.options.scope.namespace
+        signals.send(signal, worker_id=self.worker_id, namespace=namespace)

@@ -74,6 +74,7 @@ def test_reading_twins_answer_alike(queue: Queue) -> None:
         ("metrics", ()),
         ("metrics_timeseries", ()),
         ("job_errors", (job,)),
+        ("why_waiting", (job,)),
         ("job_dag", (job,)),
         ("replay_history", (job,)),
         ("task_logs", (job,)),

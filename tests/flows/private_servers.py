@@ -97,8 +97,12 @@ class PrivateServer(ABC):
 
 
 class PrivatePostgreSQL(PrivateServer):
-    """PostgreSQL, with the newest programs that are installed."""
+    """PostgreSQL, with the newest programs that are installed.
 
+    `addresses` are those it listens at beside 127.0.0.1, each with the network it lets in there.
+    """
+
+    addresses: ClassVar[dict[str, str]] = {}
     account = "postgres"
     database = "postgres"
     user = "postgres"
@@ -112,10 +116,12 @@ class PrivatePostgreSQL(PrivateServer):
     def install(self) -> None:
         data = str(self.folder / "data")
         self.run(self._program("initdb"), "-A", "trust", "-U", "postgres", "-N", "-D", data)
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.writelines(f"host all all {net} trust\n" for net in self.addresses.values())
 
     def command(self) -> list[str]:
         settings = {
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": ",".join(["127.0.0.1", *self.addresses]),
             "unix_socket_directories": str(self.folder),
             "fsync": "off",
             "max_connections": "60",
@@ -170,12 +176,12 @@ SERVERS: dict[str, type[PrivateServer]] = {"postgresql": PrivatePostgreSQL, "mys
 
 
 @contextlib.contextmanager
-def private_server(vendor: str) -> Iterator[PrivateServer]:
-    """A running server of the vendor, which this process reaches under the alias `private`."""
+def private_server(kind: type[PrivateServer]) -> Iterator[PrivateServer]:
+    """A running server of the kind, which this process reaches under the alias `private`."""
     folder = Path(tempfile.mkdtemp(prefix="flexiq-server-"))
     server: PrivateServer | None = None
     try:
-        server = SERVERS[vendor](folder)
+        server = kind(folder)
         connections.settings[ALIAS] = _alias_settings(server)
         server.start()
         yield server

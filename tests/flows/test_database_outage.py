@@ -13,7 +13,7 @@ from tests.conftest import configured_vendor
 from tests.flows import tasks
 from tests.flows.evidence import assert_quiet
 from tests.flows.gates import Gate
-from tests.flows.private_servers import ALIAS, PrivateServer, private_server
+from tests.flows.private_servers import ALIAS, SERVERS, PrivateServer, private_server
 from tests.probing import Probe
 from tests.processes import WorkerProcess
 from tests.testapp.models import Mark
@@ -29,7 +29,7 @@ def server(django_db_blocker: Any) -> Iterator[PrivateServer]:
     """A server that only the tests of this module use. They never touch the test database."""
     if configured_vendor() == "sqlite3":
         pytest.skip("SQLite has no server that could stop")
-    with django_db_blocker.unblock(), private_server(configured_vendor()) as started:
+    with django_db_blocker.unblock(), private_server(SERVERS[configured_vendor()]) as started:
         yield started
 
 

@@ -118,6 +118,26 @@ def test_unstarted_jobs_of_a_paused_queue_are_given_back(workers: Workers, gate:
     assert worker.exit_code is None
 
 
+def test_another_worker_runs_what_a_pause_has_sent_back(workers: Workers, gate: Gate) -> None:
+    workers.start("--concurrency", "1")
+    queue.enqueue_many(tasks.quick, [()] * 300)  # so that the worker fetches ahead
+    wait_until(lambda: queue.stats()["completed"] == 300, 30)
+    tasks.hold.apply_async((str(gate),), priority=5, delay=0.5)
+    queue.enqueue_many(tasks.note, [("later",)] * 20, queue="later", delay=0.5)
+    rows = Job.objects.filter(queue="later")
+    gate.wait_until_reached()
+    wait_until(rows.filter(status="running").exists, 30, "jobs claimed in advance")
+
+    queue.pause("later")
+    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("pending", 0)}, 30)
+    workers.start("--concurrency", "1")
+    queue.resume("later")
+
+    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("complete", 1)}, 30)
+    assert keys()["later"] == 20
+    gate.open()
+
+
 def test_a_retry_budget_ends_a_storm(workers: Workers) -> None:
     jobs = queue.enqueue_many(tasks.always_fails, [()] * 12)
 

@@ -122,6 +122,25 @@ def test_the_deployment_setting_pins_what_is_enqueued_there(workers: Workers) ->
     assert job_row(inner_id).deployment_id == "gpu-pool"
 
 
+def test_what_stands_in_for_a_job_keeps_its_deployment(workers: Workers) -> None:
+    dead = tasks.write_together_and_fail.apply_async(deployment_id="gpu-pool")
+    done = tasks.give.apply_async((1,), deployment_id="gpu-pool")
+    workers.burst("--deployment-id", "gpu-pool")
+    (letter,) = queue.dead_letters()
+    assert letter["original_job_id"] == dead.id
+
+    retried = queue.retry_dead(letter["id"])
+    replayed = queue.replay(done.id)
+
+    for key in (retried, replayed.id):
+        assert job_row(key).deployment_id == "gpu-pool"
+    workers.burst()
+    assert {job_row(key).status for key in (retried, replayed.id)} == {"pending"}
+    workers.burst("--deployment-id", "gpu-pool")
+    assert job_row(retried).status == "dead"
+    assert job_row(replayed.id).status == "complete"
+
+
 def test_any_worker_reaps_a_job_of_a_deployment_that_is_gone(workers: Workers, gate: Gate) -> None:
     lost = workers.start(
         "--deployment-id", "gpu-pool", LOCK_GRACE_SECONDS=2, STOP_TIMEOUT_SECONDS=1

@@ -12,7 +12,7 @@ from flexiq_django.models import DeadLetter, Job, Worker
 from tests.concurrency import OtherConnection
 from tests.flows import tasks
 from tests.flows.conftest import SHORT_LEASE, Workers
-from tests.flows.evidence import assert_quiet, errors_of, job_row, keys
+from tests.flows.evidence import assert_quiet, errors_of, job_row, keys, values
 from tests.flows.gates import Gate
 from tests.waiting import wait_until
 
@@ -74,6 +74,26 @@ def test_a_long_job_with_attempts_left_goes_back(workers: Workers, gate: Gate) -
     gate.open()
     workers.burst()
     assert job.result() == "attempt 2"
+
+
+@pytest.mark.parametrize("ask", ["check_cancelled", "check_timeout"])
+def test_a_straggler_is_told_and_gone_before_its_job_is_free(
+    workers: Workers, gate: Gate, ask: str
+) -> None:
+    worker = workers.start("--drain-timeout", "0.3")
+    job = tasks.hold_until_over.delay(str(gate), ask)
+    gate.wait_until_reached()
+
+    assert worker.terminate() == 1
+
+    row = job_row(job.id)
+    assert (row.status, errors_of(job.id)) == ("pending", [INTERRUPTED])
+    assert values(f"told by {ask}") == ["running"]  # nobody else could have claimed it by then
+    assert worker.log.count(f"job {job.id}") == 2  # interrupted, and what it returned is dropped
+    gate.open()
+    workers.burst()
+    assert job.result() == "attempt 2"
+    assert_quiet(worker)
 
 
 def test_a_long_job_without_attempts_left_dies(workers: Workers, gate: Gate) -> None:
@@ -159,9 +179,33 @@ def test_jobs_held_in_advance_go_to_others_when_a_long_one_blocks(
 
     workers.start("--concurrency", "1")
 
-    wait_until(lambda: keys()["late"] == 20, 10, "the other worker to run what waits")
+    wait_until(lambda: keys()["late"] == 20, 30, "the other worker to run what waits")
+    rows = Job.objects.filter(task_name=tasks.note.name)
+    wait_until(lambda: set(rows.values_list("status", "attempt")) == {("complete", 1)})
     gate.open()
     assert blocked.terminate() == 0
+
+
+def test_short_jobs_do_not_wait_behind_long_ones_while_a_slot_is_free(
+    workers: Workers, gate: Gate
+) -> None:
+    for _ in range(2):
+        workers.start("--concurrency", "2")
+    queue.enqueue_many(tasks.quick, [()] * 400)  # both have learnt to fetch many
+    wait_until(lambda: queue.stats()["completed"] == 400, 30)
+
+    with transaction.atomic():  # three of the four slots for long ones, wherever they fall
+        for number in range(30):
+            tasks.note.delay("short")
+            if number % 10 == 0:
+                tasks.hold_as.delay(str(gate), f"long {number}")
+
+    wait_until(lambda: keys()["short"] == 30, 30, "every short job to end")
+    assert gate.arrivals() == 3
+    assert queue.stats()["running"] == 3
+    rows = Job.objects.filter(task_name=tasks.note.name)
+    assert set(rows.values_list("attempt", flat=True)) == {1}
+    gate.open()
 
 
 @pytest.mark.row_locks

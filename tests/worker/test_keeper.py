@@ -173,8 +173,8 @@ def end_this_connection(vendor: str) -> None:
 
 def test_a_connection_of_its_own_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: list[Scope] = []
-    monkeypatch.setattr(link, "set_up", prepared.append)
-    connections["default"].close()
+    monkeypatch.setattr(link, "set_up", lambda scope, _silence: prepared.append(scope))
+    connections["default"].ensure_connection()  # somebody else has used it before
     held = keeper()
 
     held.call(Job.objects.count)

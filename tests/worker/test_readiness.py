@@ -48,7 +48,7 @@ def test_a_worker_does_not_start_below_the_floor() -> None:
 
     with pytest.raises(ContractError, match="upgrade flexiq_django"):
         worker.run()
-    worker._waker.close()
+    worker.close()
 
 
 def test_a_worker_that_comes_to_be_below_it_drains(caplog: pytest.LogCaptureFixture) -> None:

@@ -39,70 +39,10 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--queues",
-            help="Names of the queues to serve, with commas between them. Default: every queue.",
-        )
-        parser.add_argument(
-            "--executor",
-            choices=sorted(EXECUTORS),
-            default="threads",
-            help="What runs the jobs: threads, for work that waits; child processes, for work that"
-            " computes; coroutines, for async def tasks. Default: threads.",
-        )
-        parser.add_argument(
-            "--concurrency",
-            type=_positive,
-            help="Jobs that run at the same time in one worker. Default: 8 threads, one child"
-            " process for each core, or 100 coroutines.",
-        )
-        parser.add_argument(
-            "--processes",
-            type=_positive,
-            default=1,
-            help="Worker processes; above 1, a supervisor replaces those that die. Default: 1.",
-        )
-        parser.add_argument(
-            "--namespace", help="Whose jobs to run. Default: the NAMESPACE setting."
-        )
-        parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
-        parser.add_argument(
-            "--deployment-id",
-            help="Also run jobs pinned to this deployment. Default: the DEPLOYMENT_ID setting.",
-        )
-        parser.add_argument(
-            "--burst", action="store_true", help="Leave as soon as there is nothing to run."
-        )
-        parser.add_argument(
-            "--max-jobs",
-            type=_positive,
-            help="Leave a process after this many jobs; a supervisor then starts a new one. With"
-            " the executor processes: replace each child after this many.",
-        )
-        parser.add_argument(
-            "--max-rss",
-            type=parse_size,
-            metavar="SIZE",
-            help="Recycle a process that takes more memory than this after a job, as in 512M or 1G;"
-            " a plain number is MiB.",
-        )
-        parser.add_argument(
-            "--autoreload",
-            action="store_true",
-            help="Start anew when code changes. For development; runs one process.",
-        )
-        parser.add_argument(
-            "--log-format",
-            choices=["text", "json"],
-            help="How the log is written to standard error, if LOGGING has no handlers for it."
-            " Default: text.",
-        )
+        """What is run, how long and how, and who may ask."""
+        _add_work(parser)
+        _add_life(parser)
         add_health_arguments(parser)
-        parser.add_argument(
-            "--drain-timeout",
-            type=_seconds,
-            help="Seconds running jobs get to finish. Default: the STOP_TIMEOUT_SECONDS setting.",
-        )
 
     def execute(self, *args: Any, **given: Any) -> str | None:
         """Look at the options and the database first: the system checks may need both.
@@ -145,6 +85,73 @@ class Command(BaseCommand):
             leave(code)
         if code:
             sys.exit(code)
+
+
+def _add_work(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--queues",
+        help="Names of the queues to serve, with commas between them. Default: every queue.",
+    )
+    parser.add_argument(
+        "--executor",
+        choices=sorted(EXECUTORS),
+        default="threads",
+        help="What runs the jobs: threads, for work that waits; child processes, for work that"
+        " computes; coroutines, for async def tasks. Default: threads.",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=_positive,
+        help="Jobs that run at the same time in one worker. Default: 8 threads, one child"
+        " process for each core, or 100 coroutines.",
+    )
+    parser.add_argument(
+        "--processes",
+        type=_positive,
+        default=1,
+        help="Worker processes; above 1, a supervisor replaces those that die. Default: 1.",
+    )
+    parser.add_argument("--namespace", help="Whose jobs to run. Default: the NAMESPACE setting.")
+    parser.add_argument("--database", help="Database alias. Default: the DATABASE setting.")
+    parser.add_argument(
+        "--deployment-id",
+        help="Also run jobs pinned to this deployment. Default: the DEPLOYMENT_ID setting.",
+    )
+
+
+def _add_life(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--burst", action="store_true", help="Leave as soon as there is nothing to run."
+    )
+    parser.add_argument(
+        "--max-jobs",
+        type=_positive,
+        help="Leave a process after this many jobs; a supervisor then starts a new one. With"
+        " the executor processes: replace each child after this many.",
+    )
+    parser.add_argument(
+        "--max-rss",
+        type=parse_size,
+        metavar="SIZE",
+        help="Recycle a process that takes more memory than this after a job, as in 512M or 1G;"
+        " a plain number is MiB.",
+    )
+    parser.add_argument(
+        "--autoreload",
+        action="store_true",
+        help="Start anew when code changes. For development; runs one process.",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=["text", "json"],
+        help="How the log is written to standard error, if LOGGING has no handlers for it."
+        " Default: text.",
+    )
+    parser.add_argument(
+        "--drain-timeout",
+        type=_seconds,
+        help="Seconds running jobs get to finish. Default: the STOP_TIMEOUT_SECONDS setting.",
+    )
 
 
 def worker_options(given: dict[str, Any]) -> WorkerOptions:
@@ -198,6 +205,7 @@ def _fleet_values(
         "dlq_auto_retry": auto_retry and auto_retry._asdict(),
         "retention_ms": retention.windows,
         "archive_after_seconds": settings.ARCHIVE_AFTER,
+        "max_payload_bytes": settings.MAX_PAYLOAD_BYTES,
     }
 
 

@@ -109,8 +109,23 @@ class Link(ABC):
         """See ``store.link``; only where ``sign`` is ``"data version"``."""
         raise NotImplementedError
 
-    def prepare_worker(self) -> None:  # noqa: B027
-        """Set up a connection that belongs to the worker itself."""
+    def limit_silence(self, seconds: float) -> None:  # noqa: B027
+        """Before it connects: give the server up when it has been silent for so long.
+
+        What the project has set for the connection stands.
+        """
+
+    def set_options(self, ours: Mapping[str, Any]) -> None:
+        """Options for the next connection of this thread; what the project has set stands."""
+        settings = self.connection.settings_dict
+        options = {**ours, **settings.get("OPTIONS", {})}
+        self.connection.settings_dict = {**settings, "OPTIONS": options}
+
+    def prepare_worker(self, silence: float) -> None:  # noqa: B027
+        """Set up a new connection that belongs to the worker itself.
+
+        ``silence`` is that of ``limit_silence``; a server that can should give us up after as much.
+        """
 
     @classmethod
     @abstractmethod

@@ -23,6 +23,7 @@ from flexiq_django.store.vendors.base import (
 )
 from flexiq_django.store.vendors.batches import json_batches
 from flexiq_django.store.vendors.named_locks import NamedLocks
+from flexiq_django.store.vendors.silence import limit_socket
 
 # Lock wait timeout, deadlock.
 _CONFLICTS = {1205, 1213}
@@ -264,7 +265,12 @@ class MySQL(NamedLocks, Database):
             {**(params or {}), "ids": tuple(key for (key,) in picked)},
         )
 
-    def prepare_worker(self) -> None:
+    def limit_silence(self, seconds: float) -> None:
+        self.set_options({"connect_timeout": max(2, round(seconds))})
+
+    def prepare_worker(self, silence: float) -> None:
+        # Not the driver's read_timeout, which would also cut off statements that take their time.
+        limit_socket(self.connection.connection.fileno(), silence)
         # At REPEATABLE READ claims deadlock each other, and a count sees a snapshot that is older
         # than the lock it holds.
         self.change("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")

@@ -24,6 +24,7 @@ from flexiq_django.store.vendors.base import (
 )
 from flexiq_django.store.vendors.batches import row_batches
 from flexiq_django.store.vendors.returning import ReturningMixin
+from flexiq_django.store.vendors.silence import libpq_options, set_postgresql_server
 
 # Serialization failure, deadlock, lock not available.
 _CONFLICTS = {"40001", "40P01", "55P03"}
@@ -209,9 +210,13 @@ class PostgreSQL(ReturningMixin, Database):
             {**(params or {}), "limit": limit},
         )
 
-    def prepare_worker(self) -> None:
+    def limit_silence(self, seconds: float) -> None:
+        self.set_options(libpq_options(seconds))
+
+    def prepare_worker(self, silence: float) -> None:
         # Above it a count would see a snapshot that is older than the lock it holds.
         self.connection.connection.isolation_level = IsolationLevel.READ_COMMITTED
+        self.fetch(*set_postgresql_server(silence))
 
     # --- waking -----------------------------------------------------------------------------------
 

@@ -165,7 +165,7 @@ class SQLite(ReturningMixin, Database):
     def lock_free(self, rows: Sequence[Mapping[str, Any]]) -> set[str] | None:
         return None
 
-    def prepare_worker(self) -> None:
+    def prepare_worker(self, silence: float) -> None:
         # SQLite's own busy handler sleeps up to 100 ms a try and can starve one process for a
         # second; the worker's retry waits a few milliseconds with jitter instead.
         self.change("PRAGMA busy_timeout = 0")
