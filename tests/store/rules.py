@@ -9,6 +9,7 @@ from uuid import UUID
 
 ENDED = {"complete", "dead", "cancelled"}
 BAD = {"dead", "cancelled"}
+OCCUPYING = {"running", "paused"}
 
 
 @dataclass
@@ -38,6 +39,8 @@ class ModelJob:
     due: float
     max_retries: int
     key: str | None = None
+    session: str | None = None
+    holds_line: bool = False
     parents: dict[UUID, bool] = field(default_factory=dict)  # open edges: may the parent fail?
     status: str = "pending"
     attempt: int = 0
@@ -47,6 +50,7 @@ class ModelJob:
     lease_until: float = 0.0
     is_archived: bool = False
     has_letter: bool = False
+    is_asked_to_stop: bool = False
 
     @property
     def rank(self) -> tuple[int, float, int]:
@@ -77,8 +81,22 @@ class Model:
             if job.status == "pending"
             and job.due <= self.now
             and not job.parents
+            and (job.session is None or job.holds_line)
             and job.queue not in self.paused
         ]
+
+    def in_line(self, session: str) -> list[ModelJob]:
+        """Jobs that wait for those before them in their session, in order."""
+        waiting = [
+            job
+            for job in self.live()
+            if job.session == session
+            and job.status == "pending"
+            and job.due <= self.now
+            and not job.parents
+            and not job.holds_line
+        ]
+        return sorted(waiting, key=lambda job: (job.due, job.id.int))
 
     def holder(self, key: str) -> ModelJob | None:
         """The job that has a unique key."""
@@ -120,6 +138,10 @@ class Model:
             rule.refill(self.now)
             rule.tokens -= 1
         job.status, job.token, job.lease_until = "running", token, self.now + lease
+        assert job.session is None or not any(
+            other is not job and other.session == job.session and other.status in OCCUPYING
+            for other in self.live()
+        ), "two jobs of one session"
         job.attempt += 1
 
     def give_back(self, job: ModelJob) -> None:
@@ -137,9 +159,16 @@ class Model:
         job.retry_count += 1
         job.errors += 1
 
+    def let_go(self) -> None:
+        """Where nobody holds the line of a session, the first in it does."""
+        lines = {job.session for job in self.live() if job.session is not None}
+        for session in lines - {job.session for job in self.live() if job.holds_line}:
+            for first in self.in_line(str(session))[:1]:
+                first.holds_line = True
+
     def end(self, job: ModelJob, status: str) -> None:
         """A job ends, and its dependents move."""
-        job.status, job.has_letter = status, status == "dead"
+        job.status, job.has_letter, job.holds_line = status, status == "dead", False
         for child in self.live():
             if job.id not in child.parents:
                 continue

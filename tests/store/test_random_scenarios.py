@@ -1,15 +1,18 @@
 """Random lives of many jobs, compared step by step with the rules in `rules.py`.
 
-Whatever the order of claims, crashes, stops, requeues, cancels, pauses and limits: each job is
-where the rules say, an attempt that lost its job changes nothing, and no limit is ever exceeded.
+Whatever the order of claims, crashes, stops, requeues, cancels, pauses, sessions and limits: each
+job is where the rules say, an attempt that lost its job changes nothing, and no limit is ever
+exceeded.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
+from django.test import TestCase
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -36,6 +39,7 @@ from tests.store.rules import BAD, ENDED, Model, ModelJob, Rule
 pytestmark = pytest.mark.django_db
 
 LEASE = 20.0
+PAUSE_REFUSED = ("paused", "cancelled")
 QUEUES = st.sampled_from(["mail", "render"])
 TASKS = st.sampled_from(["app.send", "app.draw", "app.sum"])
 
@@ -60,8 +64,9 @@ class Lives(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 7, 19, 30]))
     def wait(self, seconds: int) -> None:
         self.model.now += seconds
-        while promote.promote_due(self.scope)[0]:
-            pass
+        with self.committed():
+            while promote.promote_due(self.scope)[0]:
+                pass
 
     @rule(
         target=jobs,
@@ -71,6 +76,7 @@ class Lives(RuleBasedStateMachine):
         delay=st.sampled_from([0, 0, 0, 7, 30]),
         max_retries=st.integers(0, 2),
         key=st.sampled_from([None, None, "one", "two"]),
+        session=st.sampled_from([None, None, "ann", "bob"]),
         parents=st.lists(jobs, max_size=2, unique=True),
         may_fail=st.booleans(),
     )
@@ -82,9 +88,10 @@ class Lives(RuleBasedStateMachine):
         delay: int,
         max_retries: int,
         key: str | None,
+        session: str | None,
         parents: list[UUID],
         may_fail: bool,
-    ) -> UUID:
+    ) -> Any:
         new = NewJobFactory(
             queue=queue,
             task_name=task,
@@ -92,16 +99,18 @@ class Lives(RuleBasedStateMachine):
             delay_ms=delay * 1000,
             max_retries=max_retries,
             unique_key=key,
+            session_id=session,
             parents=tuple(parents),
             allow_parent_failure=may_fail,
             is_limited=("task", task) in self.model.rules,
         )
         known = [self.model.jobs[parent] for parent in parents if parent in self.model.jobs]
-        if any(job.status in BAD for job in known) and not may_fail:
+        if len(known) < len(parents) or (any(job.status in BAD for job in known) and not may_fail):
             with pytest.raises(DependencyError):
                 insert_jobs(self.scope, [new])
-            return new.id
-        (stands,) = insert_jobs(self.scope, [new])
+            return multiple()
+        with self.committed():
+            (stands,) = insert_jobs(self.scope, [new])
         holder = self.model.holder(key) if key else None
         assert stands == (holder.id if holder else new.id)
         if holder is None:
@@ -117,6 +126,7 @@ class Lives(RuleBasedStateMachine):
             due=self.model.now + new.delay_ms / 1000,
             max_retries=new.max_retries,
             key=new.unique_key,
+            session=new.session_id,
             parents=parents or {},
         )
 
@@ -158,9 +168,11 @@ class Lives(RuleBasedStateMachine):
             and job is not None
             and not job.is_archived
             and job.token == attempt.token
-            and job.status == written.status
+            # A pause is a cancel where somebody had asked for one.
+            and (job.status == written.status or (written.status, job.status) == PAUSE_REFUSED)
         )
-        outcome = settle.settle(self.scope, [written])
+        with self.committed():
+            outcome = settle.settle(self.scope, [written])
         assert (attempt.id in outcome.settled) == (is_owned or is_repeat)
         assert (attempt.id in outcome.lost) == (not is_owned and not is_repeat)
         if is_owned and job is not None:
@@ -194,6 +206,36 @@ class Lives(RuleBasedStateMachine):
             settlement(attempt, "cancelled", error="cancelled by request"),
             lambda job: self.model.end(job, "cancelled"),
         )
+
+    @rule(attempt=attempts)
+    def pause(self, attempt: ClaimedJob) -> None:
+        job = self.model.jobs.get(attempt.id)
+        if self._owns(attempt) and job is not None and job.is_asked_to_stop:
+            outcome = settle.settle(self.scope, [settlement(attempt, "paused", pause_reason="why")])
+            assert outcome.stopped == {attempt.id}
+            self.model.end(job, "cancelled")
+            return
+        self._settle(
+            attempt,
+            settlement(attempt, "paused", pause_reason="why"),
+            lambda job: setattr(job, "status", "paused"),
+        )
+
+    @rule(key=jobs)
+    def continue_paused(self, key: UUID) -> None:
+        job = self.model.jobs.get(key)
+        is_paused = job is not None and job.status == "paused"
+        assert revive.continue_paused(self.scope, key, limited={}) == is_paused
+        if is_paused and job is not None:
+            job.status, job.due = "pending", self.model.now
+
+    @rule(key=jobs)
+    def ask_to_stop(self, key: UUID) -> None:
+        job = self.model.jobs.get(key)
+        is_running = job is not None and job.status == "running"
+        assert operate.request_cancel(self.scope, key) == is_running
+        if is_running and job is not None:
+            job.is_asked_to_stop = True
 
     @rule(attempt=attempts)
     def give_back(self, attempt: ClaimedJob) -> None:
@@ -230,7 +272,8 @@ class Lives(RuleBasedStateMachine):
                 return settlement(job, "dead", error="worker lost", attempt_error="worker lost")
             return settlement(job, "pending", attempt_error="worker lost")
 
-        written, _ = settle.reap(self.scope, decide)
+        with self.committed():
+            written, _ = settle.reap(self.scope, decide)
         assert {each.job_id for each in written} == set(gone)
         for job in gone.values():
             job.token = None
@@ -244,8 +287,9 @@ class Lives(RuleBasedStateMachine):
     @rule(key=jobs)
     def cancel(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
-        is_pending = job is not None and job.status == "pending"
-        assert bool(operate.cancel(self.scope, key)) == is_pending
+        is_pending = job is not None and job.status in ("pending", "paused")
+        with self.committed():
+            assert bool(operate.cancel(self.scope, key)) == is_pending
         if is_pending and job is not None:
             job.parents.clear()
             self.model.end(job, "cancelled")
@@ -257,11 +301,13 @@ class Lives(RuleBasedStateMachine):
         assert revive.requeue(self.scope, key, limited={}) == is_running
         if is_running and job is not None:
             job.status, job.token, job.due = "pending", None, self.model.now
+            job.is_asked_to_stop = False
 
     @rule(target=jobs, key=jobs)
     def replay(self, key: UUID) -> UUID:
         job = self.model.jobs.get(key)
-        copy = revive.replay(self.scope, key, limited={})
+        with self.committed():
+            copy = revive.replay(self.scope, key, limited={})
         assert (copy is not None) == (job is not None)
         if copy is None:
             return key
@@ -273,7 +319,8 @@ class Lives(RuleBasedStateMachine):
         letters = dict(
             DeadLetter.objects.filter(namespace=self.namespace).values_list("id", "original_job_id")
         )
-        outcome = revive.retry_dead(self.scope, list(letters), limited={})
+        with self.committed():
+            outcome = revive.retry_dead(self.scope, list(letters), limited={})
         assert set(outcome.jobs) == set(letters)
         for letter, new in outcome.jobs.items():
             self.model.jobs[letters[letter]].has_letter = False
@@ -337,7 +384,22 @@ class Lives(RuleBasedStateMachine):
         for job in self.model.live():
             job.is_archived = job.status in ENDED
 
+    @contextlib.contextmanager
+    def committed(self) -> Iterator[None]:
+        """As if the transaction of the test ended here: what waits for the commit happens."""
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            yield
+
     # --- comparison -------------------------------------------------------------------------------
+
+    @invariant()
+    def the_next_of_a_session_may_go(self) -> None:
+        self.model.let_go()
+        for key, slot, line in self._rows(Job, "id", "session_slot", "session_line"):
+            job = self.model.jobs[key]
+            waiting = self.model.in_line(job.session) if job.session else []
+            assert slot == (job.session if job.holds_line else None)
+            assert line == (job.session if job in waiting else None)
 
     @invariant()
     def every_job_is_where_the_rules_say(self) -> None:
@@ -364,7 +426,8 @@ class Lives(RuleBasedStateMachine):
         for key, lane, promote_at, lease_at in rows:
             job = self.model.jobs[key]
             is_free = job.status == "pending" and not job.parents
-            assert (lane is not None) == (is_free and job.due <= self.model.now)
+            is_next = job.session is None or job.holds_line
+            assert (lane is not None) == (is_free and is_next and job.due <= self.model.now)
             assert (promote_at is not None) == (is_free and job.due > self.model.now)
             assert (lease_at is not None) == (job.status == "running")
 
