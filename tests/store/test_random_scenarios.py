@@ -50,10 +50,14 @@ class Lives(RuleBasedStateMachine):
     jobs: Bundle[UUID] = Bundle("jobs")
     attempts: Bundle[ClaimedJob] = Bundle("attempts")
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(queue=st.sampled_from([None, 1, 2]), task=st.sampled_from([None, 1, 2]))
+    def begin(self, queue: int | None, task: int | None) -> None:
         self.namespace = f"random-{uuid4().hex[:12]}"
         self.model = Model()
+        if queue is not None:
+            self.limit_queue("mail", queue, None)
+        if task is not None:
+            self.limit_task("app.draw", task, None)
 
     @property
     def scope(self) -> Scope:
@@ -79,9 +83,11 @@ class Lives(RuleBasedStateMachine):
         session=st.sampled_from([None, None, "ann", "bob"]),
         parents=st.lists(jobs, max_size=2, unique=True),
         may_fail=st.booleans(),
+        count=st.integers(1, 4),
     )
     def enqueue(
         self,
+        count: int,
         queue: str,
         task: str,
         priority: int,
@@ -92,30 +98,34 @@ class Lives(RuleBasedStateMachine):
         parents: list[UUID],
         may_fail: bool,
     ) -> Any:
-        new = NewJobFactory(
-            queue=queue,
-            task_name=task,
-            priority=priority,
-            delay_ms=delay * 1000,
-            max_retries=max_retries,
-            unique_key=key,
-            session_id=session,
-            parents=tuple(parents),
-            allow_parent_failure=may_fail,
-            is_limited=("task", task) in self.model.rules,
-        )
         known = [self.model.jobs[parent] for parent in parents if parent in self.model.jobs]
+        new = [
+            NewJobFactory(
+                queue=queue,
+                task_name=task,
+                priority=priority,
+                delay_ms=delay * 1000,
+                max_retries=max_retries,
+                unique_key=key,
+                session_id=session,
+                parents=tuple(parents),
+                allow_parent_failure=may_fail,
+                is_limited=("task", task) in self.model.rules,
+            )
+            for _ in range(count)
+        ]
         if len(known) < len(parents) or (any(job.status in BAD for job in known) and not may_fail):
             with pytest.raises(DependencyError):
-                insert_jobs(self.scope, [new])
+                insert_jobs(self.scope, new)
             return multiple()
         with self.committed():
-            (stands,) = insert_jobs(self.scope, [new])
-        holder = self.model.holder(key) if key else None
-        assert stands == (holder.id if holder else new.id)
-        if holder is None:
-            self._note(new, {job.id: may_fail for job in known if job.status not in ENDED})
-        return stands
+            stand = insert_jobs(self.scope, new)
+        for job, stands in zip(new, stand, strict=True):
+            holder = self.model.holder(key) if key else None
+            assert stands == (holder.id if holder else job.id)
+            if holder is None:
+                self._note(job, {each.id: may_fail for each in known if each.status not in ENDED})
+        return multiple(*dict.fromkeys(stand))
 
     def _note(self, new: NewJob, parents: dict[UUID, bool] | None = None) -> None:
         self.model.jobs[new.id] = ModelJob(
@@ -132,7 +142,7 @@ class Lives(RuleBasedStateMachine):
 
     # --- attempts ---------------------------------------------------------------------------------
 
-    @rule(target=attempts, limit=st.integers(1, 5))
+    @rule(target=attempts, limit=st.integers(1, 8))
     def claim(self, limit: int) -> Any:
         model = self.model
         ready = sorted(model.ready(), key=lambda job: job.rank)
@@ -152,6 +162,24 @@ class Lives(RuleBasedStateMachine):
         if not model.rules:
             assert taken == ready[:limit], "did not take the best"
         return multiple(*claimed)
+
+    @rule(
+        attempt=attempts,
+        what=st.sampled_from(["complete", "fail", "stop", "pause", "give back", "beat", "beat"]),
+        wait=st.sampled_from([0, 0, 5, 40]),
+    )
+    def act(self, attempt: ClaimedJob, what: str, wait: int) -> None:
+        if what == "fail":
+            self._fail(attempt, wait)
+        else:
+            acts = {
+                "complete": self._complete,
+                "stop": self._stop_at_request,
+                "pause": self._pause,
+                "give back": self._give_back,
+                "beat": self._beat,
+            }
+            acts[what](attempt)
 
     def _owns(self, attempt: ClaimedJob) -> bool:
         job = self.model.jobs.get(attempt.id)
@@ -178,16 +206,14 @@ class Lives(RuleBasedStateMachine):
         if is_owned and job is not None:
             apply(job)
 
-    @rule(attempt=attempts)
-    def complete(self, attempt: ClaimedJob) -> None:
+    def _complete(self, attempt: ClaimedJob) -> None:
         self._settle(
             attempt,
             settlement(attempt, result="1", duration_ms=5.0, succeeded=True),
             lambda job: self.model.end(job, "complete"),
         )
 
-    @rule(attempt=attempts, wait=st.sampled_from([0, 0, 5, 40]))
-    def fail(self, attempt: ClaimedJob, wait: int) -> None:
+    def _fail(self, attempt: ClaimedJob, wait: int) -> None:
         if attempt.retry_count >= attempt.max_retries:
             written = settlement(attempt, "dead", error="broken", attempt_error="broken")
             self._settle(attempt, written, self._die)
@@ -199,16 +225,14 @@ class Lives(RuleBasedStateMachine):
         job.errors += 1
         self.model.end(job, "dead")
 
-    @rule(attempt=attempts)
-    def stop_at_request(self, attempt: ClaimedJob) -> None:
+    def _stop_at_request(self, attempt: ClaimedJob) -> None:
         self._settle(
             attempt,
             settlement(attempt, "cancelled", error="cancelled by request"),
             lambda job: self.model.end(job, "cancelled"),
         )
 
-    @rule(attempt=attempts)
-    def pause(self, attempt: ClaimedJob) -> None:
+    def _pause(self, attempt: ClaimedJob) -> None:
         job = self.model.jobs.get(attempt.id)
         if self._owns(attempt) and job is not None and job.is_asked_to_stop:
             outcome = settle.settle(self.scope, [settlement(attempt, "paused", pause_reason="why")])
@@ -221,31 +245,27 @@ class Lives(RuleBasedStateMachine):
             lambda job: setattr(job, "status", "paused"),
         )
 
-    @rule(key=jobs)
-    def continue_paused(self, key: UUID) -> None:
+    def _continue_paused(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
         is_paused = job is not None and job.status == "paused"
         assert revive.continue_paused(self.scope, key, limited={}) == is_paused
         if is_paused and job is not None:
             job.status, job.due = "pending", self.model.now
 
-    @rule(key=jobs)
-    def ask_to_stop(self, key: UUID) -> None:
+    def _ask_to_stop(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
         is_running = job is not None and job.status == "running"
         assert operate.request_cancel(self.scope, key) == is_running
         if is_running and job is not None:
             job.is_asked_to_stop = True
 
-    @rule(attempt=attempts)
-    def give_back(self, attempt: ClaimedJob) -> None:
+    def _give_back(self, attempt: ClaimedJob) -> None:
         is_owned = self._owns(attempt)
         assert lease.release(self.scope, [attempt]) == ({attempt.id} if is_owned else set())
         if is_owned:
             self.model.give_back(self.model.jobs[attempt.id])
 
-    @rule(attempt=attempts)
-    def beat(self, attempt: ClaimedJob) -> None:
+    def _beat(self, attempt: ClaimedJob) -> None:
         job = self.model.jobs.get(attempt.id)
         renewed = lease.renew(self.scope, [(attempt.id, attempt.token)], lease_ms=int(LEASE * 1000))
         if not self._owns(attempt) or job is None:
@@ -284,8 +304,17 @@ class Lives(RuleBasedStateMachine):
 
     # --- what people do ---------------------------------------------------------------------------
 
-    @rule(key=jobs)
-    def cancel(self, key: UUID) -> None:
+    @rule(key=jobs, what=st.sampled_from(["cancel", "stop", "requeue", "continue", "continue"]))
+    def operate(self, key: UUID, what: str) -> None:
+        verbs = {
+            "cancel": self._cancel,
+            "stop": self._ask_to_stop,
+            "requeue": self._requeue,
+            "continue": self._continue_paused,
+        }
+        verbs[what](key)
+
+    def _cancel(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
         is_pending = job is not None and job.status in ("pending", "paused")
         with self.committed():
@@ -294,8 +323,7 @@ class Lives(RuleBasedStateMachine):
             job.parents.clear()
             self.model.end(job, "cancelled")
 
-    @rule(key=jobs)
-    def requeue(self, key: UUID) -> None:
+    def _requeue(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
         is_running = job is not None and job.status == "running"
         assert revive.requeue(self.scope, key, limited={}) == is_running
