@@ -18,8 +18,8 @@ from tests.worker.running import make_attempt
 
 JOB = ClaimedJob(
     id=uuid4(), queue="mail", task_name="shop.send", payload="", attempt=3, retry_count=2,
-    max_retries=3, timeout_ms=None, deployment_id=None, metadata=None, is_expired=False, token=1,
-    lane="mail",
+    max_retries=3, timeout_ms=None, deployment_id=None, metadata=None, session_id=None,
+    is_expired=False, token=1, lane="mail",
 )  # fmt: skip
 
 

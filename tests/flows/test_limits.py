@@ -57,9 +57,9 @@ def test_a_queue_and_a_task_run_no_more_than_they_may_over_three_workers(workers
 def test_a_rate_is_kept_over_two_workers(workers: Workers) -> None:
     queue.set_queue_rate_limit("slow", "5/s")
     jobs = queue.enqueue_many(tasks.quick, [()] * 20, queue="slow")
+    began = time.monotonic()
     for _ in range(2):
         workers.start()
-    began = time.monotonic()
 
     wait_until(lambda: queue.stats()["completed"] == 20, 60)
 

@@ -34,7 +34,7 @@ def test_lines_of_the_worker_name_their_job(workers: Workers, gate: Gate) -> Non
         environment=settings_of("plain_logging_settings"),
     )  # fmt: skip
     job = tasks.log_and_sleep.apply_async(args=[str(gate)], queue="parcels")
-    worker.wait_for_log("its thread is given up")
+    worker.wait_for_log("is given up")
     gate.open()
     worker.wait_for_log("ended: ")
     worker.terminate()

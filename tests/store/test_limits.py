@@ -8,7 +8,7 @@ import pytest
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models import Job, QueueState, TaskState
 from flexiq_django.store import claim as claiming
-from flexiq_django.store import lease, settle, steer
+from flexiq_django.store import lease, settle, steer, verdicts
 from flexiq_django.store.gates import NO_GATES, read_gates, relane
 from flexiq_django.worker.connections import Keeper
 from tests.concurrency import run_in_threads
@@ -275,7 +275,7 @@ def test_a_retry_budget_bounds_the_retries_of_all_jobs_together() -> None:
     statuses = [Job.objects.get(id=job.id).status for job in jobs]
     assert statuses == ["pending", "pending", "dead", "dead"]
     assert Job.objects.get(id=jobs[3].id).error == "bad"
-    written = settle.as_written(failed, outcome.buried)
+    written = verdicts.as_written(failed, outcome.buried, outcome.stopped)
     assert [each.status for each in written] == statuses
 
 

@@ -7,7 +7,7 @@ exceeded.
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,12 +16,9 @@ from django.test import TestCase
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
     initialize,
     invariant,
-    multiple,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -38,26 +35,54 @@ from tests.store.rules import BAD, ENDED, Model, ModelJob, Rule
 
 pytestmark = pytest.mark.django_db
 
+T = TypeVar("T")
+
 LEASE = 20.0
 PAUSE_REFUSED = ("paused", "cancelled")
 QUEUES = st.sampled_from(["mail", "render"])
 TASKS = st.sampled_from(["app.send", "app.draw", "app.sum"])
 
 
+PICKS = st.integers(0, 40)
+ACTS = st.tuples(
+    st.integers(0, 12),
+    st.sampled_from(["complete", "fail", "stop", "pause", "give back", "beat", "beat"]),
+    st.sampled_from([0, 0, 5, 40]),
+)
+NEW = st.fixed_dictionaries(
+    {
+        "queue": QUEUES,
+        "task_name": TASKS,
+        "priority": st.integers(-1, 1),
+        "delay_ms": st.sampled_from([0, 0, 0, 7_000, 30_000]),
+        "max_retries": st.integers(0, 2),
+        "unique_key": st.sampled_from([None, None, None, "one"]),
+        "session_id": st.sampled_from([None, None, "ann", "bob"]),
+        "may_fail": st.booleans(),
+        "count": st.integers(1, 4),
+    }
+)
+
+
 class Lives(RuleBasedStateMachine):
     """Jobs of one namespace, and all that may happen to them."""
 
-    jobs: Bundle[UUID] = Bundle("jobs")
-    attempts: Bundle[ClaimedJob] = Bundle("attempts")
-
-    @initialize(queue=st.sampled_from([None, 1, 2]), task=st.sampled_from([None, 1, 2]))
-    def begin(self, queue: int | None, task: int | None) -> None:
+    @initialize(
+        queue=st.sampled_from([None, 1, 2]),
+        task=st.sampled_from([None, 1, 2]),
+        first=st.lists(NEW, min_size=2, max_size=4),
+    )
+    def begin(self, queue: int | None, task: int | None, first: list[dict[str, Any]]) -> None:
+        self.known: list[UUID] = []
+        self.attempts: list[ClaimedJob] = []
         self.namespace = f"random-{uuid4().hex[:12]}"
         self.model = Model()
         if queue is not None:
             self.limit_queue("mail", queue, None)
         if task is not None:
             self.limit_task("app.draw", task, None)
+        for options in first:
+            self.enqueue(options, [])
 
     @property
     def scope(self) -> Scope:
@@ -72,52 +97,26 @@ class Lives(RuleBasedStateMachine):
             while promote.promote_due(self.scope)[0]:
                 pass
 
-    @rule(
-        target=jobs,
-        queue=QUEUES,
-        task=TASKS,
-        priority=st.integers(-1, 1),
-        delay=st.sampled_from([0, 0, 0, 7, 30]),
-        max_retries=st.integers(0, 2),
-        key=st.sampled_from([None, None, "one", "two"]),
-        session=st.sampled_from([None, None, "ann", "bob"]),
-        parents=st.lists(jobs, max_size=2, unique=True),
-        may_fail=st.booleans(),
-        count=st.integers(1, 4),
-    )
-    def enqueue(
-        self,
-        count: int,
-        queue: str,
-        task: str,
-        priority: int,
-        delay: int,
-        max_retries: int,
-        key: str | None,
-        session: str | None,
-        parents: list[UUID],
-        may_fail: bool,
-    ) -> Any:
-        known = [self.model.jobs[parent] for parent in parents if parent in self.model.jobs]
+    @rule(options=NEW, parents=st.lists(PICKS, max_size=2))
+    def enqueue(self, options: dict[str, Any], parents: list[int]) -> None:
+        ids = list(dict.fromkeys(self._pick(self.known, number) for number in parents))
+        known = [self.model.jobs[key] for key in ids if key in self.model.jobs]
+        count, may_fail, key = options["count"], options["may_fail"], options["unique_key"]
+        fields = {name: options[name] for name in options if name not in ("count", "may_fail")}
+        is_limited = ("task", options["task_name"]) in self.model.rules
         new = [
             NewJobFactory(
-                queue=queue,
-                task_name=task,
-                priority=priority,
-                delay_ms=delay * 1000,
-                max_retries=max_retries,
-                unique_key=key,
-                session_id=session,
-                parents=tuple(parents),
+                **fields,
+                parents=tuple(ids),
                 allow_parent_failure=may_fail,
-                is_limited=("task", task) in self.model.rules,
+                is_limited=is_limited,
             )
             for _ in range(count)
         ]
-        if len(known) < len(parents) or (any(job.status in BAD for job in known) and not may_fail):
+        if len(known) < len(ids) or (any(job.status in BAD for job in known) and not may_fail):
             with pytest.raises(DependencyError):
                 insert_jobs(self.scope, new)
-            return multiple()
+            return
         with self.committed():
             stand = insert_jobs(self.scope, new)
         for job, stands in zip(new, stand, strict=True):
@@ -125,9 +124,12 @@ class Lives(RuleBasedStateMachine):
             assert stands == (holder.id if holder else job.id)
             if holder is None:
                 self._note(job, {each.id: may_fail for each in known if each.status not in ENDED})
-        return multiple(*dict.fromkeys(stand))
+
+    def _pick(self, things: list[T], number: int) -> T:
+        return things[number % len(things)]
 
     def _note(self, new: NewJob, parents: dict[UUID, bool] | None = None) -> None:
+        self.known.append(new.id)
         self.model.jobs[new.id] = ModelJob(
             id=new.id,
             queue=new.queue,
@@ -142,8 +144,15 @@ class Lives(RuleBasedStateMachine):
 
     # --- attempts ---------------------------------------------------------------------------------
 
-    @rule(target=attempts, limit=st.integers(1, 8))
-    def claim(self, limit: int) -> Any:
+    @rule(limit=st.integers(0, 8), acts=st.lists(ACTS, max_size=4))
+    def work(self, limit: int, acts: list[tuple[int, str, int]]) -> None:
+        if limit:
+            self._claim(limit)
+        for number, what, wait in acts if self.attempts else ():
+            # Counted from the newest, but old ones come late as well.
+            self._act(self.attempts[-1 - number % len(self.attempts)], what, wait)
+
+    def _claim(self, limit: int) -> None:
         model = self.model
         ready = sorted(model.ready(), key=lambda job: job.rank)
         claimed = claim(self.scope, limit=limit, lease_ms=int(LEASE * 1000))
@@ -161,14 +170,9 @@ class Lives(RuleBasedStateMachine):
         assert taken == sorted(taken, key=lambda job: job.rank)
         if not model.rules:
             assert taken == ready[:limit], "did not take the best"
-        return multiple(*claimed)
+        self.attempts += claimed
 
-    @rule(
-        attempt=attempts,
-        what=st.sampled_from(["complete", "fail", "stop", "pause", "give back", "beat", "beat"]),
-        wait=st.sampled_from([0, 0, 5, 40]),
-    )
-    def act(self, attempt: ClaimedJob, what: str, wait: int) -> None:
+    def _act(self, attempt: ClaimedJob, what: str, wait: int) -> None:
         if what == "fail":
             self._fail(attempt, wait)
         else:
@@ -304,15 +308,16 @@ class Lives(RuleBasedStateMachine):
 
     # --- what people do ---------------------------------------------------------------------------
 
-    @rule(key=jobs, what=st.sampled_from(["cancel", "stop", "requeue", "continue", "continue"]))
-    def operate(self, key: UUID, what: str) -> None:
+    @rule(number=PICKS, what=st.sampled_from(["cancel", "stop", "requeue", "continue", "replay"]))
+    def operate(self, number: int, what: str) -> None:
         verbs = {
             "cancel": self._cancel,
             "stop": self._ask_to_stop,
             "requeue": self._requeue,
             "continue": self._continue_paused,
+            "replay": self._replay,
         }
-        verbs[what](key)
+        verbs[what](self._pick(self.known, number))
 
     def _cancel(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
@@ -331,19 +336,16 @@ class Lives(RuleBasedStateMachine):
             job.status, job.token, job.due = "pending", None, self.model.now
             job.is_asked_to_stop = False
 
-    @rule(target=jobs, key=jobs)
-    def replay(self, key: UUID) -> UUID:
+    def _replay(self, key: UUID) -> None:
         job = self.model.jobs.get(key)
         with self.committed():
             copy = revive.replay(self.scope, key, limited={})
         assert (copy is not None) == (job is not None)
-        if copy is None:
-            return key
-        self._note(copy)
-        return copy.id
+        if copy is not None:
+            self._note(copy)
 
-    @rule(target=jobs)
-    def retry_dead(self) -> Any:
+    @rule()
+    def retry_dead(self) -> None:
         letters = dict(
             DeadLetter.objects.filter(namespace=self.namespace).values_list("id", "original_job_id")
         )
@@ -353,7 +355,6 @@ class Lives(RuleBasedStateMachine):
         for letter, new in outcome.jobs.items():
             self.model.jobs[letters[letter]].has_letter = False
             self._note(new)
-        return multiple(*(new.id for new in outcome.jobs.values()))
 
     @rule(queue=QUEUES, pauses=st.booleans())
     def pause_or_resume(self, queue: str, pauses: bool) -> None:
@@ -397,7 +398,6 @@ class Lives(RuleBasedStateMachine):
             limit.tokens *= per_minute / limit.per_minute
         limit.per_minute = per_minute
 
-    @precondition(lambda self: self.model.jobs)
     @rule(purges=st.booleans())
     def tidy(self, purges: bool) -> None:
         if purges:
