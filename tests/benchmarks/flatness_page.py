@@ -20,9 +20,9 @@ HEADINGS = {
 _HEAD = """\
 # Benchmarks: flat claims
 
-Whether a claim costs the same beside a thousand and beside {rows:,} jobs that it is not after, or is: needed is at most
-{most:g} times as much. Each cell is the median time beside a thousand, in milliseconds, the one beside {rows:,}, and the
-median of their ratio over the rounds.
+Whether a claim costs the same beside a thousand and beside {rows:,} other jobs of one kind: at
+most {most:g} times as much is allowed. Each cell has the milliseconds beside a thousand, those
+beside {rows:,}, and how many times longer that is.
 
 This page is written by the program that measures, `make bench-flatness`.
 
@@ -31,23 +31,27 @@ This page is written by the program that measures, `make bench-flatness`.
 _METHODS = """\
 ## How it is measured
 
-- **Two databases for each row**, a small one and a large one, measured by turns within each of {repetitions} repetitions.
-  The small one holds 1,000 finished jobs and a crowd of 1,000, the large one {rows:,} finished jobs and a crowd of {rows:,}.
-  The crowd is older than the {claimable} jobs of another queue, or task, that can be claimed; so it stands at the head of
-  every line. Where the crowd itself is ready, it is what gets claimed.
-- **What is timed** is what a worker sends: it finds the lanes, reads pauses and limits, and claims, once 1 job and once
-  100, which it then settles as completed, with results and metric rows. A busy worker looks for lanes and gates once a
-  second; here each claim is preceded by both. Everything is rolled back, so that each repetition finds the same rows. The
-  commit is missing from the times, which makes the ratios larger, not smaller.
-- **PostgreSQL** is vacuumed and analyzed after loading, as autovacuum would have done. **SQLite** is as it is after loading,
-  with its log written back: nothing analyzes there by itself. Both are warm.
+- **Two databases for each row** of the tables. The small one holds 1,000 finished jobs and a crowd
+  of 1,000, the large one {rows:,} finished jobs and a crowd of {rows:,}. The crowd is older than
+  the {claimable} other jobs that can be claimed, so it stands at the head of every line. Where the
+  crowd itself is ready, it is what gets claimed.
+- **What is timed** is what a worker does: it finds the lanes, reads pauses and limits, and claims,
+  once 1 job and once 100, which it then settles as completed, with results and metric rows. A busy
+  worker looks for lanes and gates once a second; here each claim is preceded by both.
+- **By turns**: in each of {rounds} rounds the small and the large database are measured
+  {repetitions} times, and the fastest of each counts, which is the least disturbed. The tables show
+  medians of the rounds. Everything is rolled back, so that each repetition finds the same rows. The
+  commit is therefore missing from the times, which makes the ratios larger, not smaller.
+- **PostgreSQL** is vacuumed and analyzed after loading, as autovacuum would have done. **SQLite**
+  is left as it is, with its log written back: nothing analyzes there by itself.
 
 ```text
 make bench-flatness BENCH_ARGS="--database-url postgresql://postgres@127.0.0.1:5432/postgres"
 ```
 
-`--rows`, `--rounds`, `--only sqlite` and `--crowds limit` make it shorter, `--smoke` only tries that everything runs. That the same
-statements read by their index is part of the [test suite](architecture.md#lanes-and-hot-columns), on every database.
+`--rows`, `--rounds`, `--only sqlite` and `--crowds limit` make it shorter, `--smoke` only tries
+that everything runs. That these statements read by their index, beside each of the crowds, is also
+part of the test suite, on every database.
 """
 
 
@@ -79,14 +83,11 @@ def ratio(rounds: list[dict[str, float]]) -> float:
     return statistics.median(each["many"] / each["few"] for each in rounds)
 
 
-def page(
-    found: Figures, rows: int, repetitions: int, claimable: int, facts: list[tuple[str, str]]
-) -> str:
-    """The whole page."""
+def page(found: Figures, sizes: dict[str, int], facts: list[tuple[str, str]]) -> str:
+    """The whole page. ``sizes``: rows, rounds, repetitions and claimable jobs."""
     where = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    sizes = {"rows": rows, "repetitions": repetitions, "claimable": claimable}
     return (
-        f"{_HEAD.format(rows=rows, most=MOST)}{tables(found)}\n\n{_METHODS.format(**sizes)}"
+        f"{_HEAD.format(most=MOST, **sizes)}{tables(found)}\n\n{_METHODS.format(**sizes)}"
         f"\n## Where\n\n|  |  |\n| --- | --- |\n{where}\n"
     )
 
@@ -100,5 +101,7 @@ def _missed(found: Figures) -> Iterator[str]:
 
 
 def _cell(rounds: list[dict[str, float]]) -> str:
-    few, many = (statistics.median(each[size] for each in rounds) * 1000 for size in ("few", "many"))
+    few, many = (
+        statistics.median(each[size] for each in rounds) * 1000 for size in ("few", "many")
+    )
     return f"{few:.2f}, {many:.2f}: **{ratio(rounds):.2f}**"

@@ -24,9 +24,7 @@ STEPS = (100, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000)
 SMOKE_STEPS = (50, 200)
 EXECUTORS = ("threads", "processes", "coroutines")
 
-_BUSY = (
-    f"{registry.OURS.busy} OR EXISTS (SELECT 1 FROM flexiq_jobs WHERE promote_at IS NOT NULL)"
-)
+_BUSY = f"{registry.OURS.busy} OR EXISTS (SELECT 1 FROM flexiq_jobs WHERE promote_at IS NOT NULL)"
 
 #: By what was measured: megabytes by the number of jobs.
 Figures = dict[str, dict[int, float]]
@@ -101,8 +99,8 @@ _FOOT = """
 make bench-memory BENCH_ARGS="--database-url postgresql://postgres@127.0.0.1:5432/postgres"
 ```
 
-`--executors threads,processes` names what runs the jobs, `--jobs 20000` makes it shorter, `--smoke` only
-tries that everything runs. Without `--database-url` it is about SQLite alone.
+`--executors threads,processes` names what runs the jobs, `--jobs 20000` makes it shorter, `--smoke`
+only tries that everything runs. Without `--database-url` it is about SQLite alone.
 """
 
 
