@@ -41,7 +41,7 @@ _METHODS = """\
 - **By turns**: in each of {rounds} rounds the small and the large database are measured
   {repetitions} times, and the fastest of each counts, which is the least disturbed. The tables show
   medians of the rounds. Everything is rolled back, so that each repetition finds the same rows. The
-  commit is therefore missing from the times, which makes the ratios larger, not smaller.
+  times are therefore without the commit, which has as many rows to write either way.
 - **PostgreSQL** is vacuumed and analyzed after loading, as autovacuum would have done. **SQLite**
   is left as it is, with its log written back: nothing analyzes there by itself.
 
