@@ -113,7 +113,6 @@ def _crowded(vendor: str, size: str, url: str, crowd: "Crowd", rows: int) -> Ite
     """Add the crowd, and leave the database as it would be some time later."""
     from django.db import connections
 
-    from flexiq_django.store import link
     from tests.benchmarks.crowds import store_crowd
 
     with _connected(vendor, size, url) as alias:
@@ -124,7 +123,6 @@ def _crowded(vendor: str, size: str, url: str, crowd: "Crowd", rows: int) -> Ite
             else:
                 cursor.execute("VACUUM ANALYZE")
                 cursor.execute("CHECKPOINT")
-        link.set_up(_scope(alias))
         yield
 
 
