@@ -12,7 +12,7 @@ extra = $(VENV)/.installed-$(1)
 drivers = $(if $(FLEXIQ_TEST_POSTGRES_URL),$(call extra,postgres)) $(if $(FLEXIQ_TEST_MARIADB_URL),$(call extra,mysql))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all architecture lint format types imports migrations-check docs bench bench-million bench-sweep clean
+.PHONY: help setup demo test test-slow test-all architecture lint format types imports migrations-check docs bench bench-million bench-sweep bench-flatness bench-memory clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,12 @@ bench-million: $(call extra,bench) ## measure how long reading takes among a mil
 
 bench-sweep: $(call extra,bench) ## measure what the first sweep of a million rows costs a busy worker
 	@$(python) -m tests.benchmarks.sweep $(BENCH_ARGS)
+
+bench-flatness: $(call extra,bench) ## measure claims beside a thousand and a million other jobs
+	@$(python) -m tests.benchmarks.flatness $(BENCH_ARGS)
+
+bench-memory: $(call extra,bench) ## measure the memory of a worker over a hundred thousand jobs
+	@$(python) -m tests.benchmarks.memory $(BENCH_ARGS)
 
 clean: ## remove what these words made
 	rm -rf .venv* .docs-site .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

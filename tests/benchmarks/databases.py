@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,11 +36,15 @@ def connect_to_server(url: str) -> Any:
 
 
 @contextlib.contextmanager
-def fresh_postgresql(url: str) -> Iterator[str]:
-    """An empty database on the server, dropped in the end; its URL."""
+def fresh_postgresql(url: str, *, copy_of: str | None = None) -> Iterator[str]:
+    """A database on the server, dropped in the end; its URL.
+
+    Empty, or a copy of another one, by its URL, to which nobody may be connected.
+    """
     name = f"flexiq_bench_{os.getpid()}_{next(_numbers)}"
+    template = f" TEMPLATE {urlsplit(copy_of).path[1:]}" if copy_of else ""
     with connect_to_server(url) as server:
-        server.execute(f"CREATE DATABASE {name}")
+        server.execute(f"CREATE DATABASE {name}{template}")
         try:
             yield server_url(url, name)
         finally:
@@ -47,10 +52,16 @@ def fresh_postgresql(url: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def fresh_sqlite() -> Iterator[str]:
-    """The URL of a file that does not exist yet, in a folder that is removed in the end."""
+def fresh_sqlite(*, copy_of: str | None = None) -> Iterator[str]:
+    """The URL of a file in a folder that is removed in the end.
+
+    The file does not exist yet, or is a copy of another one, by its URL, that nobody has open.
+    """
     with tempfile.TemporaryDirectory(prefix="flexiq-bench-") as folder:
-        yield f"sqlite://{Path(folder) / 'jobs.sqlite3'}"
+        path = Path(folder) / "jobs.sqlite3"
+        if copy_of:
+            shutil.copyfile(urlsplit(copy_of).path, path)
+        yield f"sqlite://{path}"
 
 
 def make_ready(url: str) -> None:

@@ -11,6 +11,10 @@ nothing, so these are the costs of the queue itself. Absolute figures say little
 machine; ratios of one run say more.
 
 This page is written by the program that measures, `make bench`.
+
+Beside it: [claims beside a million jobs](benchmarks-flatness.md), [reading among a million
+jobs](benchmarks-million.md), [a sweep beside a busy worker](benchmarks-sweep.md), [the memory of a
+worker](benchmarks-memory.md).
 """
 
 _METHODS = """\

@@ -148,13 +148,27 @@ class Worker:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
-        """Resident memory in megabytes, where the system tells."""
+        """Resident memory in megabytes, of it and its children, where the system tells."""
         try:
-            status = Path(f"/proc/{self._process.pid}/status").read_text()
+            return sum(_resident_kb(pid) for pid in self._family()) / 1024
         except OSError:
             return float("nan")
-        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS:")]
-        return int(line.split()[1]) / 1024
+
+    def _family(self) -> Iterator[int]:
+        """Itself, and those of its session, of which it is the leader."""
+        yield self._process.pid
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # of a process that has just ended
+                session = int(stat.read_text().rpartition(")")[2].split()[3])
+                pid = int(stat.parent.name)
+                if session == self._process.pid != pid:
+                    yield pid
+
+
+def _resident_kb(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    lines = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(lines[0].split()[1]) if lines else 0  # a zombie has none
 
 
 @contextlib.contextmanager

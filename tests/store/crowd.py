@@ -103,9 +103,10 @@ def store(
     count: int,
     fields: dict[str, Any],
     own: Sequence[dict[str, Any]] = (),
+    scope: Scope = SCOPE,
 ) -> None:
     """Rows alike but for their ids and what is their ``own``, in one statement."""
-    database = open_database(SCOPE)
+    database = open_database(scope)
     columns = {"id": "id", **dict.fromkeys(own[0] if own else (), "text")}
     values = {name: f"b.{name}" for name in columns}
     own_ids = ("original_job_id", "replay_job_id", "job_id")

@@ -10,7 +10,7 @@ from tests.benchmarks.contenders.base import Contender, Send, chunks, main
 
 
 class Ours(Contender):
-    """Both databases."""
+    """Both databases. The variant, if any, is an executor that gets a bit of everything to do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,16 +25,22 @@ class Ours(Contender):
     def preload(self, count: int) -> float:
         self._set_up()
         from flexiq_django import queue
-        from tests.benchmarks.contenders.ours.tasks import noop
+        from tests.benchmarks.contenders.ours.tasks import MIXED, noop
 
         began = time.monotonic()
         for size in chunks(count):
-            queue.enqueue_many(noop, [()] * size)
+            if not self.variant:
+                queue.enqueue_many(noop, [()] * size)
+            for number, task in enumerate(MIXED if self.variant else ()):
+                queue.enqueue_many(task, [(each,) for each in range(number, size, len(MIXED))])
         return time.monotonic() - began
 
     def work(self) -> None:
+        command = [sys.executable, "-m", "django", "flexiq_worker"]
+        if self.variant not in ("", "threads"):
+            command += ["--executor", self.variant]
         # The real command as its own process, not a call of it in this one.
-        os.execv(sys.executable, [sys.executable, "-m", "django", "flexiq_worker"])  # noqa: S606
+        os.execv(sys.executable, command)  # noqa: S606
 
     @contextlib.contextmanager
     def sender(self) -> Iterator[Send]:
