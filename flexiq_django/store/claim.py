@@ -154,7 +154,11 @@ class _Claim:
         taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
         read_id = Database.read_id
         return [
-            ClaimedJob._make((read_id(row[0]), *row[1:10], bool(row[10]), self._token, lane))
+            # The time itself and no condition on it: in RETURNING, SQLite 3.40 takes IS NOT NULL of
+            # this column for true.
+            ClaimedJob._make(
+                (read_id(row[0]), *row[1:10], bool(row[10]), self._token, lane, row[11] is not None)
+            )
             for lane, row in taken
         ]
 

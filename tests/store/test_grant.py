@@ -21,7 +21,7 @@ from flexiq_django.store.grant import grant
 from flexiq_django.store.ids import new_id
 from tests.concurrency import OtherConnection, run_in_threads
 from tests.factories import DeadLetterFactory, JobFactory, TaskStateFactory, at, later
-from tests.store.acting import claim_one, enqueue_one, running, settlement, stored
+from tests.store.acting import claim, claim_one, enqueue_one, running, settlement, stored
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +95,14 @@ def test_a_recorded_cancel_stays_unless_it_is_cleared() -> None:
     operate.cancel(at(3), job_id)
     give(job_id, 4, clear_cancellation=True)
     assert stored(job_id).cancel_requested_at is None
+
+
+def test_a_claim_says_that_the_job_was_asked_to_stop() -> None:
+    asked, other = enqueue_one(), enqueue_one()
+    operate.cancel(at(1), asked)
+    give(asked, 2)
+
+    assert {job.id: job.is_cancel_requested for job in claim(at(3))} == {asked: True, other: False}
 
 
 def test_a_request_that_a_dying_job_never_saw_stays_too() -> None:
