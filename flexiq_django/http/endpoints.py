@@ -37,6 +37,7 @@ class Endpoint:
 
 #: What each endpoint may answer.
 EVERYWHERE = {
+    400: "A parameter is unknown or has a value that is not allowed.",
     401: "Nobody: no session, or a token that is not valid.",
     403: "A session or token that may not do this; a session without its CSRF token on POST.",
     503: "The surface is off, the database is away, or it is not migrated.",
@@ -78,7 +79,10 @@ JOBS = Endpoint(
             name="sort_order", default="desc", choices=("asc", "desc"), description="asc or desc."
         ),
     ),
-    answers={400: "A parameter has a value that is not allowed, or the page lies out of reach."},
+    answers={
+        400: "A parameter is unknown or has a value that is not allowed; or the page lies out of"
+        " reach."
+    },
 )
 
 JOB = Endpoint(
@@ -111,7 +115,8 @@ REQUEUE = Endpoint(
         ),
     ),
     answers={
-        400: "The job has neither failed nor been cancelled, or a parameter is not allowed.",
+        400: "The job has neither failed nor been cancelled; or a parameter is unknown or has a"
+        " value that is not allowed.",
         404: "There is no such job.",
         409: "The job failed within the last LOCK_GRACE_SECONDS, its task is revoked, or another"
         " job has taken its unique key.",

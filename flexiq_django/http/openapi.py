@@ -55,7 +55,7 @@ def describe(base: str) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    answers = {**endpoint.answers, **EVERYWHERE}
+    answers = {**EVERYWHERE, **endpoint.answers}
     parameters = [_parameter(each) for each in endpoint.parameters]
     if "{job_id}" in endpoint.path:
         parameters.insert(0, _path_parameter())

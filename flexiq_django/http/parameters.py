@@ -67,5 +67,14 @@ class Parameter:
 
 
 def read_query(query: QueryDict, parameters: Sequence[Parameter]) -> Mapping[str, Any]:
-    """The values of a query by name. Parameters that the table does not have are ignored."""
+    """The values of a query by name.
+
+    Raises ``RefusedError`` with a reason, also for a name that the table does not have: it may be a
+    misspelt one, and then what was asked for would not be done.
+    """
+    known = [each.name for each in parameters]
+    for name in query:
+        if name not in known:
+            allowed = ", ".join(known) or "none"
+            raise RefusedError(400, f"there is no parameter {name[:50]!r}; allowed: {allowed}")
     return {each.name: each.read(query.getlist(each.name)) for each in parameters}

@@ -201,6 +201,7 @@ def test_jobs_without_a_value_come_last(admin: Caller) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
+        ("statuss=failed", "there is no parameter 'statuss'; allowed: status, limit, page"),
         ("status=dead", "status is 'dead'; allowed is queued, running, completed, failed"),
         ("status=queued&status=", "status is ''"),
         ("limit=0", "limit is '0'; allowed is a whole number from 1 to 1000"),

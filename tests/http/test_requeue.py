@@ -79,7 +79,8 @@ def test_conflicts_are_told(admin: Caller) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["force=yes", "force=", "force=1&force=1", "clear_cancellation=2"]
+    "query",
+    ["force=yes", "force=", "force=1&force=1", "clear_cancellation=2", "clear_cancelation=1"],
 )
 def test_a_bad_value_changes_nothing(admin: Caller, query: str) -> None:
     job = JobFactory(ended=True, status="dead")
