@@ -21,7 +21,7 @@ from flexiq_django.models import ArchivedJob, DeadLetter, TaskState
 from flexiq_django.models.job import BaseJob
 from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.gates import limited_tasks
-from flexiq_django.store.history import DEAD
+from flexiq_django.store.history import DEAD, forget_replay_error
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -67,6 +67,7 @@ def grant(
             key = None if job["unique_key"] is None else active_key(job["unique_key"])
             if not _restart(database, job_id, job, key, limited, clear_cancellation, grace_ms):
                 raise _refusal(database, job_id, job, grace_ms)
+            forget_replay_error(database, job_id)
             if letters:
                 condition, params = database.among("id", letters)
                 database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608

@@ -14,13 +14,20 @@ from flexiq_django.exceptions import (
     TaskRevokedError,
     UniqueKeyTakenError,
 )
-from flexiq_django.models import ArchivedJob, DeadLetter, Job
+from flexiq_django.models import ArchivedJob, DeadLetter, Job, ReplayHistory
 from flexiq_django.store import archive, operate, revive, settle
 from flexiq_django.store.enqueue import active_key
 from flexiq_django.store.grant import grant
 from flexiq_django.store.ids import new_id
 from tests.concurrency import OtherConnection, run_in_threads
-from tests.factories import DeadLetterFactory, JobFactory, TaskStateFactory, at, later
+from tests.factories import (
+    DeadLetterFactory,
+    JobFactory,
+    ReplayHistoryFactory,
+    TaskStateFactory,
+    at,
+    later,
+)
 from tests.store.acting import claim, claim_one, enqueue_one, running, settlement, stored
 
 pytestmark = pytest.mark.django_db
@@ -202,6 +209,16 @@ def test_a_limited_task_has_its_lane() -> None:
     give(job_id, limited={"app.tasks.work": True})
 
     assert stored(job_id).ready_lane == "default\x1f\x1fapp.tasks.work"
+
+
+def test_a_replay_that_goes_on_has_not_ended_badly() -> None:
+    replay = ReplayHistoryFactory(replay_job_id=crash(), replay_error="E")
+    other = ReplayHistoryFactory(replay_error="E")
+
+    give(replay.replay_job_id)
+
+    found = dict(ReplayHistory.objects.values_list("id", "replay_error"))
+    assert found == {replay.id: None, other.id: "E"}
 
 
 def test_dependents_that_fell_stay_cancelled() -> None:
