@@ -1,5 +1,6 @@
 """Who is let in: tokens, sessions, and when nobody is."""
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -120,6 +121,18 @@ def test_a_key_that_is_none_switches_off(surface: Any, caplog: pytest.LogCapture
     assert response.status_code == 503
     assert "cannot be verified" in detail(response)
     assert "cannot be used" in caplog.text
+
+
+def test_without_its_package_no_token_is_let_in(
+    surface: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = token("admin")
+    monkeypatch.setitem(sys.modules, "jwt", None)
+
+    response = with_token(text).get("stats")
+
+    assert response.status_code == 503
+    assert "PyJWT is not installed" in detail(response)
 
 
 def test_a_token_decides_alone(surface: Any, make_user: Make, client: Client) -> None:
