@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
+from flexiq_django.core import operator
+from flexiq_django.core.operator import OperatorRules
 from flexiq_django.core.retention import TABLES, Retention
 from flexiq_django.exceptions import ConfigurationError
 
@@ -62,6 +64,8 @@ class Settings:
     MAX_ERROR_BYTES: int = 65_536
     #: Jobs enqueued here are pinned to, and a worker here also serves, this deployment.
     DEPLOYMENT_ID: str | None = None
+    #: The HTTP surface for operators, by the fields of ``OperatorRules``; ``None`` is off.
+    OPERATOR: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def heartbeat_seconds(self) -> float:
@@ -72,6 +76,11 @@ class Settings:
     def retention(self) -> Retention | None:
         """``RETENTION`` as windows."""
         return None if self.RETENTION is None else Retention(**self.RETENTION)
+
+    @property
+    def operator(self) -> OperatorRules:
+        """``OPERATOR`` as rules."""
+        return operator.read_rules(self.OPERATOR)
 
 
 def get_settings() -> Settings:
@@ -92,7 +101,7 @@ def find_problems(given: Any) -> list[str]:
     """What is wrong with a value of ``FLEXIQ``, a sentence each; empty when nothing is."""
     if not isinstance(given, dict):
         return [f"FLEXIQ is a {type(given).__name__}; it must be a dict."]
-    known = [field.name for field in dataclasses.fields(Settings)]
+    known = [each.name for each in dataclasses.fields(Settings)]
     unknown = sorted(str(key) for key in given if key not in known)
     if unknown:
         return [f"FLEXIQ has unknown keys {', '.join(unknown)}; known are {', '.join(known)}."]
@@ -100,7 +109,7 @@ def find_problems(given: Any) -> list[str]:
         f"FLEXIQ[{name!r}] is {given[name]!r}; it must be {rule}."
         for name, (accepts, rule) in _RULES.items()
         if name in given and not accepts(given[name])
-    ]
+    ] + list(operator.find_problems(given.get("OPERATOR")))
 
 
 #: A hundred years, in seconds: what is longer is a mistake, and does not fit every database.

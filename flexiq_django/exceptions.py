@@ -126,6 +126,18 @@ class JobNotCancellableError(FlexiQError, RuntimeError):
     """The job has ended, so it cannot be cancelled."""
 
 
+class JobNotGrantableError(FlexiQError, RuntimeError):
+    """The job has neither failed nor been cancelled, so it gets no further attempt."""
+
+
+class JobMayStillRunError(FlexiQError, RuntimeError):
+    """The job failed a moment ago, and its worker may still be executing it."""
+
+
+class UniqueKeyTakenError(FlexiQError, RuntimeError):
+    """Another job that has not ended has taken the unique key of this one."""
+
+
 class DeadLetterNotFoundError(FlexiQError, RuntimeError):
     """There is no such dead letter in this namespace, or it has been retried or deleted."""
 

@@ -1,5 +1,6 @@
 """System checks: each says something when it should, and nothing else."""
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -147,6 +148,17 @@ def test_every_bad_key_is_said(settings: Any) -> None:
 def test_times_that_do_not_fit(settings: Any, given: Any, expected: list[str]) -> None:
     settings.FLEXIQ = given
     assert ids(check_settings()) == expected
+
+
+def test_tokens_need_their_package(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = {"KEY": "s" * 32, "ALGORITHMS": ["HS256"]}
+    settings.FLEXIQ = {"OPERATOR": {"ENABLED": True, "JWT": rules}}
+    assert check_settings() == []
+
+    monkeypatch.setitem(sys.modules, "jwt", None)  # as if it were not installed
+    assert ids(check_settings()) == ["flexiq.E019"]
+    settings.FLEXIQ = {"OPERATOR": {"ENABLED": True}}
+    assert check_settings() == []
 
 
 def test_an_alias_that_is_none(settings: Any) -> None:

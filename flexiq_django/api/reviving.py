@@ -10,12 +10,13 @@ from flexiq_django.api import options as check
 from flexiq_django.api.announce import announce, wake_workers
 from flexiq_django.api.result import JobResult
 from flexiq_django.api.twins import async_twin
+from flexiq_django.conf import get_settings
 from flexiq_django.exceptions import (
     DeadLetterNotFoundError,
     JobNotFoundError,
     TaskRevokedError,
 )
-from flexiq_django.store import revive
+from flexiq_django.store import grant, revive
 from flexiq_django.store.revive import Retried
 
 if TYPE_CHECKING:
@@ -63,6 +64,35 @@ class Reviving:
         wake_workers(self.scope)
         return True
 
+    def grant_attempt(
+        self, job_id: str, *, clear_cancellation: bool = False, force: bool = False
+    ) -> None:
+        """Give a job that is dead or cancelled one more execution, at once: the same job goes on.
+
+        ``max_retries`` rises so that at least one attempt is left; id, history and progress stay.
+        An archived job comes back from the archive. Its dead letter goes and its unique key is
+        taken again; jobs that were cancelled because of it stay cancelled. A recorded cancel is
+        never forgotten by itself: without ``clear_cancellation`` the next attempt of a cancelled
+        job is cancelled before its body begins. ``force`` is for a job that failed less than
+        ``LOCK_GRACE_SECONDS`` ago: its worker may still be executing it, but can write nothing.
+
+        Raises ``JobNotFoundError``, ``JobNotGrantableError`` for a job that neither failed nor was
+        cancelled, ``JobMayStillRunError`` within that time, ``TaskRevokedError``, and
+        ``UniqueKeyTakenError`` if another job has the key by now. All but the first are
+        ``RuntimeError``.
+        """
+        key = check.parse_id(job_id)
+        if key is None:
+            raise JobNotFoundError(f"there is no job {job_id} in {self._queue!r}")
+        grant.grant(
+            self.scope,
+            key,
+            limited=limited_here(self._queue),
+            clear_cancellation=clear_cancellation,
+            grace_ms=0 if force else round(get_settings().LOCK_GRACE_SECONDS * 1000),
+        )
+        wake_workers(self.scope)
+
     def replay(self, job_id: str, *, actor: str | None = None) -> JobResult:
         """Store a new job that does the same again; its handle.
 
@@ -109,6 +139,7 @@ class Reviving:
 
     arequeue_job = async_twin(requeue_job)
     acontinue_job = async_twin(continue_job)
+    agrant_attempt = async_twin(grant_attempt)
     areplay = async_twin(replay)
     aretry_dead = async_twin(retry_dead)
 

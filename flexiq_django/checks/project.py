@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,7 +25,8 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     if problems:
         hint = "Correct FLEXIQ in the settings; the documentation lists every key."
         return [Error(text, hint=hint, id="flexiq.E001") for text in problems]
-    return list(_times(get_settings()))
+    settings = get_settings()
+    return [*_times(settings), *_tokens(settings)]
 
 
 def _times(settings: Settings) -> Iterable[CheckMessage]:
@@ -43,6 +45,15 @@ def _times(settings: Settings) -> Iterable[CheckMessage]:
             f" ({grace:g} s): jobs of a worker that is stopping would be taken from it.",
             hint="Lower STOP_TIMEOUT_SECONDS or raise LOCK_GRACE_SECONDS.",
             id="flexiq.E005",
+        )
+
+
+def _tokens(settings: Settings) -> Iterable[CheckMessage]:
+    if settings.operator.JWT is not None and importlib.util.find_spec("jwt") is None:
+        yield Error(
+            "FLEXIQ['OPERATOR']['JWT'] is set, but PyJWT is not installed.",
+            hint="Install the extra: pip install flexiq-django[jwt].",
+            id="flexiq.E019",
         )
 
 

@@ -65,6 +65,8 @@ class ClaimedJob(NamedTuple):
     is_expired: bool
     token: int
     lane: str
+    #: Whether the job was asked to stop before this attempt: then its body does not begin.
+    is_cancel_requested: bool = False
 
 
 class Settlement(NamedTuple):

@@ -92,9 +92,9 @@ def claim_with_lease(
     """Claim the next eligible job for ``lease`` seconds; ``None`` when none can be claimed now.
 
     The first of :func:`get_next_pending` that pauses, limits and deployments let through, as for
-    any worker. A job that has expired, or whose data cannot be read, is ended on the way.
-    ``worker_id`` (up to 150 characters) names who runs it. Call it outside a transaction. Raises
-    ``InvalidOptionError``.
+    any worker. A job that has expired, that has been asked to stop, or whose data cannot be read,
+    is ended on the way. ``worker_id`` (up to 150 characters) names who runs it. Call it outside a
+    transaction. Raises ``InvalidOptionError``.
     """
     lease_ms = _check(worker_id, lease, queues)
     looks = _LOOKS
@@ -116,8 +116,8 @@ def mark_processing(
     """Claim this very job, as :func:`claim_with_lease` would.
 
     ``None`` if it is unknown, not pending, not due, waits for other jobs, or if a pause, a limit or
-    its deployment holds it back; and if it has expired, which ends it. Defaults as for
-    :func:`claim_next_job` and :func:`claim`.
+    its deployment holds it back; and if it has expired or been asked to stop, which ends it.
+    Defaults as for :func:`claim_next_job` and :func:`claim`.
     """
     name = f"{socket.gethostname()[:100]}-{os.getpid()}" if worker_id is None else worker_id
     seconds = get_settings().LOCK_GRACE_SECONDS if lease is None else lease
@@ -211,6 +211,9 @@ def _usable(db: JobDatabase, job: ClaimedJob, worker_id: str, seconds: float) ->
     """The claim, unless the job can only be ended."""
     if job.is_expired:
         end_owned(db, Outcome(job=job, ending=Ending.EXPIRED, error=words.EXPIRED))
+        return None
+    if job.is_cancel_requested:
+        end_owned(db, Outcome(job=job, ending=Ending.CANCELLED, error=words.CANCELLED))
         return None
     try:
         data = data_of(job.payload)

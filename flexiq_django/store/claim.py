@@ -154,7 +154,11 @@ class _Claim:
         taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
         read_id = Database.read_id
         return [
-            ClaimedJob._make((read_id(row[0]), *row[1:11], bool(row[11]), self._token, lane))
+            # The time itself and no condition on it: in RETURNING, SQLite 3.40 takes IS NOT NULL of
+            # this column for true.
+            ClaimedJob._make(
+                (read_id(row[0]), *row[1:11], bool(row[11]), self._token, lane, row[12] is not None)
+            )
             for lane, row in taken
         ]
 

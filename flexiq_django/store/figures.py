@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -52,6 +52,23 @@ def stats_by_queue(scope: Scope) -> dict[str, dict[str, int]]:
         # A paused job waits, for a person: the seven states fold into six counts.
         key = "pending" if status == JobStatus.PAUSED.value else count_key(status)
         by_status[key] += int(number)
+    return counts
+
+
+def by_status(scope: Scope, statuses: Collection[JobStatus]) -> dict[str, int]:
+    """How many jobs have each of these statuses, in the words they are stored in."""
+    names = {f"s{number}": status.value for number, status in enumerate(sorted(statuses))}
+    places = ", ".join(f"%({name})s" for name in names)
+    idle = f"idle_status IS NOT NULL AND idle_status IN ({places})"
+    parts = [
+        f"SELECT {status}, COUNT(*) FROM {JOBS}"  # noqa: S608 - names are our own
+        f" WHERE namespace = %(namespace)s AND {idle if is_idle else condition} GROUP BY 1"
+        for status, _queue, condition in _PARTS
+        if (is_idle := status == "idle_status") or status.strip("'") in names.values()
+    ]
+    counts = dict.fromkeys(sorted(names.values()), 0)
+    for status, number in open_database(scope).fetch(" UNION ALL ".join(parts), names):
+        counts[status] += int(number)
     return counts
 
 

@@ -145,3 +145,11 @@ def note_replay_errors(database: Database, ended: Iterable[UUID]) -> None:
             f" FROM {JOBS} AS j WHERE j.id = {REPLAYS}.replay_job_id) WHERE {condition}",
             params,
         )
+
+
+def forget_replay_error(database: Database, job_id: UUID) -> None:
+    """Tell the replay history of a copy that goes on after it had ended badly."""
+    database.change(
+        f"UPDATE {REPLAYS} SET replay_error = NULL WHERE replay_job_id = %(id)s",  # noqa: S608
+        {"id": database.id_text(job_id)},
+    )

@@ -134,7 +134,7 @@ def expired(database: Database, limit: int) -> list[ClaimedJob]:
 
 def _as_claimed(database: Database, row: tuple[Any, ...]) -> ClaimedJob:
     lane = lane_name(row[1], row[8])
-    return ClaimedJob._make((database.read_id(row[0]), *row[1:11], False, row[11], lane))
+    return ClaimedJob._make((database.read_id(row[0]), *row[1:11], False, row[11], lane, False))
 
 
 def _fences(database: Database, held: Iterable[tuple[UUID, int]]) -> list[dict[str, Any]]:

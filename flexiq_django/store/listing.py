@@ -121,10 +121,10 @@ def _matches(wanted: JobFilter) -> Q:
         "created_at__lte": wanted.created_before,
     }
     given = {name: value for name, value in conditions.items() if value is not None}
-    return _of_status(wanted.status) & Q(**given)
+    return of_status(wanted.status) & Q(**given)
 
 
-def _of_status(status: JobStatus | None) -> Q:
+def of_status(status: JobStatus | None) -> Q:
     """A status in words that an index understands, where the jobs it has are few among others."""
     if status is None:
         return Q()

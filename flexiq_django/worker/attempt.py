@@ -234,6 +234,11 @@ def too_late(job: ClaimedJob) -> Outcome:
     return Outcome(job=job, ending=Ending.EXPIRED, error=words.EXPIRED)
 
 
+def cancelled_before(job: ClaimedJob) -> Outcome:
+    """The outcome of a job that had been asked to stop before it was claimed."""
+    return Outcome(job=job, ending=Ending.CANCELLED, error=words.CANCELLED)
+
+
 def _may_retry(task: Task[Any, Any] | None, error: BaseException) -> bool:
     if isinstance(error, Permanent | SerializationError):
         return False

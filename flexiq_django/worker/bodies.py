@@ -13,7 +13,7 @@ from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import about
-from flexiq_django.worker.attempt import Runner, interrupted, late, too_late
+from flexiq_django.worker.attempt import Runner, cancelled_before, interrupted, late, too_late
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper, clean_after_job, clean_before_job, close_all
@@ -109,6 +109,9 @@ class Bodies:
             return None
         if job.is_expired:
             self._settler.add(too_late(job))
+            return None
+        if job.is_cancel_requested:
+            self._settler.add(cancelled_before(job))
             return None
         task = self._catalogue.find(job.task_name)
         attempt = Attempt(

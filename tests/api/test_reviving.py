@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from flexiq_django import Queue
 from flexiq_django.exceptions import (
     DeadLetterNotFoundError,
     InvalidOptionError,
+    JobMayStillRunError,
     JobNotFoundError,
+    JobNotGrantableError,
     TaskRevokedError,
 )
 from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError, ReplayHistory
@@ -311,3 +314,37 @@ def test_a_rollback_takes_all_of_it_back(queue: Queue) -> None:
     assert Job.objects.get().status == "running"
     assert not ReplayHistory.objects.exists()
     assert DeadLetter.objects.get().id == letter.id
+
+
+# --- another attempt ------------------------------------------------------------------------------
+
+
+def test_grant_attempt_goes_on_with_the_same_job(queue: Queue) -> None:
+    job = JobFactory(ended=True, status="dead", max_retries=0, completed_at=later(0))
+    recent = JobFactory(ended=True, status="dead", completed_at=datetime.now(UTC))
+
+    queue.grant_attempt(str(job.id))
+    with pytest.raises(JobMayStillRunError, match="60 s ago"):
+        queue.grant_attempt(str(recent.id))
+    queue.grant_attempt(str(recent.id), force=True)
+
+    assert Job.objects.filter(status="pending").count() == 2
+    assert Job.objects.get(id=job.id).max_retries == 1
+    with pytest.raises(JobNotGrantableError, match="is pending"):
+        queue.grant_attempt(str(job.id))
+
+
+def test_grant_attempt_clears_a_cancellation_only_on_demand(queue: Queue) -> None:
+    kept, cleared = (JobFactory(**STATES["cancelled"]) for _ in range(2))
+
+    queue.grant_attempt(str(kept.id))
+    async_to_sync(queue.agrant_attempt)(str(cleared.id), clear_cancellation=True)
+
+    assert Job.objects.get(id=kept.id).cancel_requested_at == later(0)
+    assert Job.objects.get(id=cleared.id).cancel_requested_at is None
+
+
+@pytest.mark.parametrize("job_id", UNKNOWN)
+def test_grant_attempt_of_an_unknown_job_is_refused(queue: Queue, job_id: Any) -> None:
+    with pytest.raises(JobNotFoundError, match="there is no job"):
+        queue.grant_attempt(job_id)

@@ -195,6 +195,43 @@ def questions() -> Iterator[tuple[str, Callable[[], Any]]]:
     )
 
 
+#: Requests to the HTTP surface, by path and query.
+REQUESTS = (
+    "stats",
+    "jobs",
+    "jobs?limit=1000",
+    "jobs?limit=20&page=500",
+    "jobs?status=failed",
+    "jobs?status=failed&status=cancelled",
+    "jobs?status=queued",
+    "jobs?status=running",
+    "jobs?status=paused",
+    "jobs?sort_order=asc",
+    "jobs?sort_by=updated_at",
+    "jobs?status=completed&sort_by=completed_at",
+    "jobs?status=failed&sort_by=user_id",
+)
+
+
+def requests() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What is asked over HTTP, by somebody who may see payloads; the network is left out."""
+    import jwt
+    from django.test import Client, override_settings
+
+    secret = "a secret for the benchmark, long enough"
+    token = jwt.encode({"scope": "admin view_payload"}, secret, algorithm="HS256")
+    rules = {"ENABLED": True, "JWT": {"KEY": secret, "ALGORITHMS": ["HS256"]}}
+    client = Client(headers={"Authorization": f"Bearer {token}"})
+
+    def ask(path: str) -> None:
+        response = client.get(f"/queue/{path}")
+        assert response.status_code == 200, response.content
+
+    with override_settings(ALLOWED_HOSTS=["testserver"], FLEXIQ={"OPERATOR": rules}):
+        for path in REQUESTS:
+            yield f"`GET /queue/{path}`", lambda path=path: ask(path)
+
+
 def measure(question: Callable[[], Any]) -> str:
     """Milliseconds that a question takes, as a cell."""
     question()
@@ -207,12 +244,14 @@ def measure(question: Callable[[], Any]) -> str:
 
 
 def tables(connection: Any) -> str:
-    """Both tables."""
+    """All tables."""
     lines = ["| Page of 50 rows, ms | first | middle | last |", "| --- | --- | --- | --- |"]
     for name, pages in listings(connection):
         lines.append(f"| {name} | {' | '.join(measure(page) for page in pages)} |")
     lines += ["", "| Question | ms |", "| --- | --- |"]
     lines += [f"| {name} | {measure(question)} |" for name, question in questions()]
+    lines += ["", "| Request to the HTTP surface | ms |", "| --- | --- |"]
+    lines += [f"| {name} | {measure(question)} |" for name, question in requests()]
     return "\n".join(lines)
 
 

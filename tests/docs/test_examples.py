@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from flexiq_django import queue
 from tests.conftest import configured_vendor
@@ -38,6 +39,16 @@ def test_the_view_of_the_readme_stores_order_and_job_together(
     assert Order.objects.filter(email="ada@example.org").exists()
     assert queue.list_jobs()[0].task_name == "shop.tasks.send_receipt"
     assert len(queue.list_jobs()) == before + 1
+
+
+def test_the_settings_the_urls_and_the_token_of_the_http_page_fit_together(
+    run_page: Callable[[Path], Page], settings: Any
+) -> None:
+    page = run_page(DOCS / "howto" / "http.md")
+    settings.FLEXIQ = {**settings.FLEXIQ, **page.modules["mysite.settings"].FLEXIQ}
+    settings.ROOT_URLCONF = page.modules["mysite.urls"]
+    client = Client(headers={"Authorization": f"Bearer {page.names['token']}"})
+    assert client.get("/queue/stats").json()["counts"]["completed"] == 1
 
 
 def test_every_block_says_what_it_is() -> None:

@@ -52,6 +52,23 @@ def test_a_job_that_does_not_ask_runs_to_its_end(workers: Workers, gate: Gate) -
     assert job.result(10) == "attempt 1"
 
 
+def test_a_cancelled_job_that_goes_on_is_cancelled_again_before_its_body(
+    workers: Workers,
+) -> None:
+    kept, cleared = tasks.note.delay("kept"), tasks.note.delay("cleared")
+    for job in (kept, cleared):
+        assert queue.cancel_job(job.id)
+    queue.grant_attempt(kept.id)
+    queue.grant_attempt(cleared.id, clear_cancellation=True)
+
+    workers.burst()
+
+    assert keys() == {"cleared": 1}
+    row = job_row(kept.id)
+    assert (row.status, row.attempt, row.error) == ("cancelled", 1, "cancelled by request")
+    assert row.started_at is None
+
+
 def test_only_running_jobs_can_be_asked(workers: Workers) -> None:
     pending = tasks.quick.delay()
     assert not queue.cancel_running_job(pending.id)

@@ -26,7 +26,8 @@ def test_a_claim_hands_out_the_job_and_marks_it_taken() -> None:
     (job,) = claim(at(5), worker_id="host-1", lease_ms=1_500)
 
     assert job._replace(token=0) == (
-        key, "mail", "app.send", '[[1],{"a":2}]', 1, 0, 5, 900, None, "m", None, False, 0, "mail"
+        key, "mail", "app.send", '[[1],{"a":2}]', 1, 0, 5, 900, None, "m", None, False, 0, "mail",
+        False,
     )  # fmt: skip
     row = stored(key)
     assert (row.status, row.ready_lane, row.attempt, row.worker_id) == (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -16,6 +17,7 @@ from flexiq_django.models import (
     TaskMetric,
 )
 from flexiq_django.store import (
+    browse,
     figures,
     graph,
     inspect,
@@ -123,6 +125,42 @@ def list_pending() -> None:
     assert len(listing.list_jobs(SCOPE, wanted, limit=20)) == 20
 
 
+FAILED = frozenset({JobStatus.DEAD, JobStatus.FAILED})
+BY_ATTEMPT = browse.Order(("attempt",), lambda attempt: attempt)
+
+
+def browse_newest() -> None:
+    """A page by number, far from the first."""
+    assert len(browse.browse(SCOPE, None, limit=20, offset=100)) == 20
+
+
+def browse_failed() -> None:
+    """A page of those that failed, in the words of the HTTP surface."""
+    assert len(browse.browse(SCOPE, FAILED, limit=20)) == 20
+
+
+def browse_failed_by_attempt() -> None:
+    """The same in an order that has no index."""
+    assert len(browse.browse(SCOPE, FAILED, order=BY_ATTEMPT, limit=20)) == 20
+
+
+def browse_by_attempt() -> None:
+    """All jobs in such an order: the newest are read, and no others."""
+    with patch.object(browse, "REACH", 100):
+        assert len(browse.browse(SCOPE, None, order=BY_ATTEMPT, limit=20)) == 20
+
+
+def count_failed() -> None:
+    """How many failed."""
+    assert sum(figures.by_status(SCOPE, FAILED).values()) == WANTED
+
+
+def count_queued() -> None:
+    """How many wait, in whatever way."""
+    found = figures.by_status(SCOPE, [JobStatus.PENDING])
+    assert found["pending"] == figures.stats(SCOPE)["pending"]
+
+
 def list_archived() -> None:
     """A page of the archive, and the one after it; thousands ended at the same moment."""
     first = listing.list_archived(SCOPE, limit=20)[-1]
@@ -190,6 +228,22 @@ CASES = [
         most=6 * TRAPS,
     ),
     Case(verb=list_pending, indexes=(), by_key=True, most=2 * TRAPS),
+    Case(verb=browse_newest, indexes=(), by_key=True, most=200),
+    Case(verb=browse_failed, indexes=("flexiq_jobs_bad_end",), most=150),
+    Case(verb=browse_failed_by_attempt, indexes=("flexiq_jobs_bad_end",), most=150),
+    Case(verb=browse_by_attempt, indexes=(), by_key=True, most=300),
+    Case(
+        verb=count_failed,
+        indexes=("flexiq_jobs_idle",),
+        sorts={"sqlite": 1, "postgresql": 1},
+        most=100,
+    ),
+    Case(
+        verb=count_queued,
+        indexes=("flexiq_jobs_idle", "flexiq_jobs_claim", "flexiq_jobs_promote"),
+        sorts={"sqlite": 9, "postgresql": 9},
+        most=25 * TRAPS,
+    ),
     Case(verb=list_archived, indexes=("flexiq_archived_ended",), most=100),
     Case(verb=list_dead_letters, indexes=("flexiq_dead_failed",), most=100),
     Case(

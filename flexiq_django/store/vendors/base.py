@@ -186,7 +186,8 @@ class Database(Link):
     ) -> list[tuple[Any, ...]]:
         """Claim up to ``limit`` jobs of one lane that meet ``condition``, best first.
 
-        Returns ``CLAIMED_COLUMNS``, whether the job has expired, rank and due time.
+        Returns ``CLAIMED_COLUMNS``, whether the job has expired, when it was asked to stop, rank
+        and due time.
         """
 
     @abstractmethod

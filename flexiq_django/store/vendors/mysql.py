@@ -142,7 +142,7 @@ class MySQL(NamedLocks, Database):
             rows = self.fetch(
                 f"""
                 SELECT {CLAIMED_COLUMNS}, (expires_at IS NOT NULL AND expires_at <= {{now}}),
-                       `rank`, scheduled_at
+                       cancel_requested_at, `rank`, scheduled_at
                 FROM {JOBS}
                 WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND {condition}
                 ORDER BY `rank`, scheduled_at, id LIMIT %(limit)s

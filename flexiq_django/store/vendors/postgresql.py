@@ -135,7 +135,8 @@ class PostgreSQL(ReturningMixin, Database):
                   AND {condition}
                 ORDER BY rank, scheduled_at, id LIMIT %(limit)s
                 FOR UPDATE SKIP LOCKED))
-            RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, rank, {self.due_order}
+            RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, cancel_requested_at, rank,
+                {self.due_order}
             """,  # noqa: S608 - names are our own
             {**params, "lane": lane, "limit": limit},
         )

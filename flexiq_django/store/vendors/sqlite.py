@@ -111,7 +111,7 @@ class SQLite(ReturningMixin, Database):
                 WHERE namespace = %(namespace)s AND ready_lane = %(lane)s AND ready_lane IS NOT NULL
                   AND {condition}
                 ORDER BY rank, scheduled_at, id LIMIT %(limit)s)
-            RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, rank, scheduled_at
+            RETURNING {CLAIMED_COLUMNS}, {self.is_expired}, cancel_requested_at, rank, scheduled_at
             """,  # noqa: S608 - names are our own
             {**params, "lane": lane, "limit": limit},
         )

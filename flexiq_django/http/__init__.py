@@ -1,0 +1,1 @@
+"""The operator surface over HTTP: counts, listings, one job, requeue. Off unless switched on."""

@@ -1,0 +1,1 @@
+"""The operator surface over HTTP."""
