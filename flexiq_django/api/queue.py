@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from flexiq_django.api import options as check
-from flexiq_django.api.announce import announce, may_notify_with_insert
 from flexiq_django.api.declaring import task_options
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.methods import Methods
@@ -15,12 +14,12 @@ from flexiq_django.api.result import JobResult
 from flexiq_django.api.retention import check_retention
 from flexiq_django.api.schedule import Schedule, build_schedule
 from flexiq_django.api.schema import open_place
+from flexiq_django.api.storing import store_jobs
 from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import get_settings
 from flexiq_django.core.misfire import MisfirePolicy
 from flexiq_django.core.retention import Retention
-from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.scope import Scope
 
 P = ParamSpec("P")
@@ -226,7 +225,7 @@ class Queue(Methods):
         allowed, before anything is written.
         """
         jobs = build_jobs(self, task, [(args, kwargs or {})], options)
-        return self._store(jobs)[0]
+        return store_jobs(self, jobs)[0]
 
     def enqueue_many(
         self,
@@ -267,17 +266,7 @@ class Queue(Methods):
         ]
         calls = list(zip(args_list, calls_kwargs, strict=True))
         jobs = build_jobs(self, task, calls, options, rows=rows or None)
-        return self._store(jobs)
+        return store_jobs(self, jobs)
 
     aenqueue = async_twin(enqueue)
     aenqueue_many = async_twin(enqueue_many)
-
-    def _store(self, jobs: Sequence[Any]) -> list[JobResult]:
-        if not jobs:
-            return []
-        scope = self.scope
-        waits = any(job.parents for job in jobs)  # then the re-check may make them ready
-        is_notified = not waits and may_notify_with_insert(scope)
-        ids = insert_jobs(scope, jobs, notify=is_notified)
-        announce(scope, ids, jobs, is_notified=is_notified)
-        return [JobResult(self, key) for key in ids]

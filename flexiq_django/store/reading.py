@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError
+from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError, TaskMetric
 from flexiq_django.models.job import BaseJob
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
@@ -65,6 +66,12 @@ def errors_of(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:
     return [dict(row) for row in rows.order_by("id").values(
         "attempt", "error", "worker_id", "failed_at"
     )]  # fmt: skip
+
+
+def executions_of(scope: Scope, job_id: UUID) -> list[tuple[datetime, float]]:
+    """When the attempts of a job ended that ran, and their durations in milliseconds."""
+    rows = TaskMetric.objects.using(scope.using).filter(namespace=scope.namespace, job_id=job_id)
+    return list(rows.order_by("id").values_list("recorded_at", "duration_ms"))
 
 
 def letter_of(scope: Scope, job_id: UUID) -> UUID | None:

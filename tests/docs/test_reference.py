@@ -153,7 +153,9 @@ def test_statuses_and_policies_are_explained() -> None:
 def test_the_checks_table_is_the_checks() -> None:
     documented = {cells[0].strip("`") for cells in read_rows(REFERENCE / "checks.md")} - {"Id"}
     source = "".join(
-        path.read_text() for path in sorted((ROOT / "flexiq_django" / "checks").glob("*.py"))
+        path.read_text()
+        for room in ("checks", "backend")
+        for path in sorted((ROOT / "flexiq_django" / room).glob("*.py"))
     )
     assert documented == set(re.findall(r'id="(flexiq\.[EWI]\d{3})"', source))
 
