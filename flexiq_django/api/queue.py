@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from flexiq_django.api import options as check
+from flexiq_django.api.clock import moved_to
 from flexiq_django.api.declaring import task_options
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.methods import Methods
@@ -94,7 +96,8 @@ class Queue(Methods):
         if place.using not in self._open:
             open_place(place, auto_migrate=self._auto_migrate)
             self._open.add(place.using)
-        return place
+        now = moved_to()
+        return place if now is None else replace(place, now=now)
 
     @property
     def place(self) -> Scope:

@@ -25,6 +25,15 @@ class StoredCall(NamedTuple):
     payload: str
 
 
+class QueuedCall(NamedTuple):
+    """A job, its queue and its encoded arguments."""
+
+    id: UUID
+    queue: str
+    status: str
+    payload: str
+
+
 def next_ready(scope: Scope, lanes: Sequence[str]) -> StoredCall | None:
     """The best job that is ready in these lanes; nothing is locked."""
     if not lanes:
@@ -80,6 +89,12 @@ def letter_of(scope: Scope, job_id: UUID) -> UUID | None:
         namespace=scope.namespace, original_job_id=job_id
     )
     return rows.values_list("id", flat=True).first()
+
+
+def calls_of(scope: Scope, *, task_name: str) -> list[QueuedCall]:
+    """The jobs of a task that are not archived, oldest first."""
+    rows = Job.objects.using(scope.using).filter(namespace=scope.namespace, task_name=task_name)
+    return [QueuedCall._make(row) for row in rows.order_by("id").values_list(*QueuedCall._fields)]
 
 
 def all_jobs(scope: Scope, *, limit: int | None, offset: int = 0) -> Iterator[StoredCall]:

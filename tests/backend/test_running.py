@@ -19,7 +19,7 @@ from flexiq_django.backend.framework import (
     task_started,
 )
 from flexiq_django.exceptions import TaskCancelledError, TaskTimeoutError
-from flexiq_django.models import Job
+from flexiq_django.testing import run_pending
 from tests.backend import slow_tasks, tasks
 from tests.docs.running import ended_threads
 
@@ -182,18 +182,17 @@ def test_what_is_due_later_waits(work: Work) -> None:
     assert past.status == TaskResultStatus.SUCCESSFUL
 
 
-def test_a_backend_may_allow_retries(work: Work, other_tasks_setting: Callable[..., None]) -> None:
+def test_a_backend_may_allow_retries(other_tasks_setting: Callable[..., None]) -> None:
     other_tasks_setting(default={"QUEUES": [], "OPTIONS": {"MAX_RETRIES": 2}})
     result = tasks.succeed_at.enqueue(2)
-    work()
+    run_pending(limit=1)
 
     result.refresh()
     assert result.status == TaskResultStatus.READY
     assert not result.is_finished
     assert (result.attempts, len(result.worker_ids)) == (1, 1)
     assert result.last_attempted_at >= result.enqueued_at
-    Job.objects.filter(id=result.id).update(promote_at=timezone.now() - timedelta(seconds=1))
-    work()
+    run_pending(until=60)
 
     finished(result)
     assert result.status == TaskResultStatus.SUCCESSFUL
