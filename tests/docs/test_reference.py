@@ -13,11 +13,23 @@ from django.core.management import BaseCommand, load_command_class
 from django.dispatch import Signal
 
 import flexiq_django
-from flexiq_django import JobResult, JobStatus, MisfirePolicy, Queue, Task, db, exceptions, signals
+from flexiq_django import (
+    JobResult,
+    JobStatus,
+    MisfirePolicy,
+    Queue,
+    Task,
+    db,
+    exceptions,
+    signals,
+    testing,
+)
 from flexiq_django.api.context import CurrentJob
 from flexiq_django.api.jobs import EnqueueOptions
 from flexiq_django.api.result import FIELDS
+from flexiq_django.backend.options import BackendOptions
 from flexiq_django.conf import Settings
+from flexiq_django.testing import pytest_plugin
 from tests.docs.pages import DOCS, ROOT, all_pages, read_rows, read_section
 
 REFERENCE = DOCS / "reference"
@@ -101,6 +113,21 @@ def test_every_name_of_the_low_level_module_is_in_its_reference() -> None:
     for name in db.__all__:
         assert inspect.getdoc(getattr(db, name)), f"{name} has no docstring"
         assert re.search(rf"\b{name}\b", text), f"{name} is not in docs/reference/db.md"
+
+
+def test_every_helper_for_tests_is_in_its_reference() -> None:
+    text = (REFERENCE / "testing.md").read_text()
+    fixtures = [name for name in vars(pytest_plugin) if name.startswith("flexiq_")]
+    assert len(fixtures) == 3
+    for name in [*testing.__all__, *fixtures]:
+        assert inspect.getdoc(getattr(testing, name, None) or getattr(pytest_plugin, name))
+        assert re.search(rf"\b{name}\b", text), f"{name} is not in docs/reference/testing.md"
+
+
+def test_every_option_of_the_backend_is_explained() -> None:
+    words = code_words(DOCS / "howto" / "django-tasks.md")
+    for name in BackendOptions.__dataclass_fields__:
+        assert f'OPTIONS["{name}"]' in words
 
 
 def test_every_method_of_queue_and_task_is_in_the_reference() -> None:
