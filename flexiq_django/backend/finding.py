@@ -30,7 +30,11 @@ def load_task(path: str) -> AnyTask | None:
     try:
         found = import_string(path)
     except ImportError as error:
-        logger.warning("no task at %s: %s", path, error)
+        # That there is nothing is no news; that the module misses another one is.
+        is_news = isinstance(error, ModuleNotFoundError) and not f"{path}.".startswith(
+            f"{error.name}."
+        )
+        logger.log(logging.WARNING if is_news else logging.DEBUG, "no task at %s: %s", path, error)
         return None
     except Exception:  # whatever a module does when it is imported; the job must say so, not us
         logger.exception("the module of %s cannot be imported", path)
@@ -56,9 +60,10 @@ def find_task(scope: Scope, name: str) -> JobTask[Any, Any] | None:
 
 
 def flexiq_backends() -> list[FlexiqBackend]:
-    """The backends of ours in ``TASKS``, in its order."""
+    """The backends of ours in ``TASKS`` that are configured well, in its order."""
     try:
         from flexiq_django.backend.framework import task_backends
+        from flexiq_django.backend.options import find_problems
         from flexiq_django.backend.task_backend import FlexiqBackend
     except ImproperlyConfigured:  # no framework here
         return []
@@ -69,7 +74,7 @@ def flexiq_backends() -> list[FlexiqBackend]:
         except ImproperlyConfigured as error:  # the system checks of its users say more
             logger.warning("TASKS[%r] cannot be used: %s", alias, error)
             continue
-        if isinstance(backend, FlexiqBackend):
+        if isinstance(backend, FlexiqBackend) and not find_problems(alias, backend.options):
             found.append(backend)
     return found
 

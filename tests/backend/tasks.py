@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from flexiq_django import current_job
+from flexiq_django import current_job, queue
 from flexiq_django.backend import framework
 
 try:
@@ -106,6 +106,13 @@ def tell_job() -> list[Any]:
     """What our own context says."""
     current_job.log("from a Django task")
     return [current_job.id, current_job.task_name, current_job.queue_name]
+
+
+@task
+def stop_when_asked() -> None:
+    """Be asked to stop, and do."""
+    queue.cancel_running_job(current_job.id)
+    current_job.check_cancelled()
 
 
 not_a_task = answer.func

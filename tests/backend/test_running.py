@@ -22,6 +22,7 @@ from flexiq_django.exceptions import TaskCancelledError, TaskTimeoutError
 from flexiq_django.testing import run_pending
 from tests.backend import slow_tasks, tasks
 from tests.docs.running import ended_threads
+from tests.processes import WorkerProcess
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
@@ -218,6 +219,37 @@ def test_a_cancelled_task_has_failed(work: Work) -> None:
     assert result.status == TaskResultStatus.FAILED
     assert result.attempts == 0
     assert [error.exception_class for error in result.errors] == [TaskCancelledError]
+
+
+def test_a_worker_imports_what_a_job_names(
+    start_worker: Callable[..., WorkerProcess],
+) -> None:
+    # A process of its own, in which nothing else imports the module.
+    results = [tasks.tell_job.enqueue(), tasks.tell_attempt.enqueue(), tasks.refuse.enqueue()]
+    worker = start_worker("--burst")
+    assert worker.wait(60) == 0, worker.log_tail()
+    finished(*results)
+    assert [result.status for result in results] == ["SUCCESSFUL", "SUCCESSFUL", "FAILED"]
+    assert results[0].return_value[0] == results[0].id
+
+
+def test_a_running_task_that_is_asked_to_stop_has_failed() -> None:
+    result = tasks.stop_when_asked.enqueue()
+    run_pending()
+    finished(result)
+    assert result.status == TaskResultStatus.FAILED
+    assert result.attempts == 1
+    assert [error.exception_class for error in result.errors] == [TaskCancelledError]
+
+
+def test_a_bad_backend_does_not_keep_others_from_working(
+    work: Work, other_tasks_setting: Callable[..., None]
+) -> None:
+    other_tasks_setting(bad={"OPTIONS": {"UNKNOWN": 1}}, default={"QUEUES": []})
+    result = tasks.answer.enqueue()
+    run_pending()
+    finished(result)
+    assert result.return_value == 42
 
 
 def test_an_archived_result_is_found(work: Work) -> None:
