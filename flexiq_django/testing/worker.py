@@ -18,11 +18,11 @@ from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.status import JobStatus
 from flexiq_django.scheduler.chores import Periodic
-from flexiq_django.store import claim, gates, promote, schedules, settle
+from flexiq_django.store import claim, gates, journal, promote, schedules, settle
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.attempt import Runner, too_late
 from flexiq_django.worker.catalogue import Catalogue
-from flexiq_django.worker.connections import Keeper
+from flexiq_django.worker.connections import Keeper, contained
 from flexiq_django.worker.loop import RELANE_ROUNDS, announce_started
 from flexiq_django.worker.notebook import Notebook
 
@@ -129,7 +129,7 @@ class InlineWorker:
             return
         settings = get_settings()
         keeper = Keeper(scope, lambda: True, is_own=False)
-        notebook = Notebook(scope)
+        notebook = _Notes(scope)
         task = self._catalogue.find(job.task_name)
         attempt = Attempt(
             job,
@@ -145,7 +145,8 @@ class InlineWorker:
             max_error_bytes=settings.MAX_ERROR_BYTES,
         )
         announce_started(job, WORKER_ID)
-        outcome = runner.run(attempt)
+        with contained():
+            outcome = runner.run(attempt)
         notebook.write(keeper)
         self.ran.append(JobResult(self._queue, job.id))
         if outcome is None:
@@ -175,6 +176,18 @@ class InlineWorker:
             namespace=self._place.namespace,
             using=self._place.using,
         )
+
+
+class _Notes(Notebook):
+    """What a body says, and asks: here every look is at the database, in the same transaction."""
+
+    def look(self, attempt: Attempt) -> None:
+        """Bring the flags of an attempt up to date."""
+        job = attempt.job
+        seen = journal.look(self._scope, [(job.id, job.token)]).get(job.id)
+        attempt.is_over = seen is None
+        attempt.is_cancel_requested = bool(seen)
+        attempt.is_watched = False  # there is no heartbeat: ask again the next time
 
 
 def _call(verb: Callable[[], Any]) -> Any:

@@ -59,6 +59,28 @@ def crash() -> None:
     raise LookupError("nothing there")
 
 
+@lab.task(max_retries=0)
+def clash(key: str) -> None:
+    """Write, then write the same row again."""
+    mark = Mark.objects.create(key=key)
+    Mark.objects.create(pk=mark.pk, key="again")
+
+
+@lab.task(max_retries=0)
+def be_cancelled() -> None:
+    """Look twice; be asked to stop in between."""
+    current_job.check_cancelled()
+    lab.cancel_running_job(current_job.id)
+    current_job.check_cancelled()
+
+
+@lab.task(max_retries=0)
+def write_and_fail(key: str) -> None:
+    """Leave a mark all the same."""
+    note(key)
+    raise LookupError
+
+
 yearly = Queue("yearly")
 
 

@@ -13,7 +13,9 @@ from flexiq_django.exceptions import InvalidOptionError, MaxRetriesExceededError
 from flexiq_django.testing import arun_pending, at, run_pending, travel
 from tests.testapp.models import Mark
 from tests.testing.tasks import (
+    be_cancelled,
     chain,
+    clash,
     crash,
     kind_of,
     lab,
@@ -21,6 +23,7 @@ from tests.testing.tasks import (
     note_together,
     shout,
     succeed_at,
+    write_and_fail,
     yearly,
 )
 
@@ -75,6 +78,21 @@ def test_a_failure_is_settled_as_a_worker_does() -> None:
     with pytest.raises(MaxRetriesExceededError, match="LookupError: nothing there"):
         job.result(timeout=1)
     assert [each["original_job_id"] for each in lab.dead_letters()] == [job.id]
+
+
+def test_a_body_that_breaks_the_transaction_takes_only_its_own_writes_along() -> None:
+    note("before")
+    broken, kept, after = clash.delay("a"), write_and_fail.delay("b"), note.delay("after")
+    run_pending(queue=lab)
+    assert [broken.status, kept.status, after.status] == ["dead", "dead", "complete"]
+    assert "IntegrityError" in broken.error
+    assert keys() == ["before", "b", "after"]
+
+
+def test_a_running_job_that_is_asked_to_stop_is_cancelled() -> None:
+    job = be_cancelled.delay()
+    run_pending(queue=lab)
+    assert job.status == "cancelled"
 
 
 def test_retries_wait_unless_they_are_asked_for() -> None:
