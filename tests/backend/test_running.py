@@ -18,11 +18,13 @@ from flexiq_django.backend.framework import (
     task_finished,
     task_started,
 )
-from flexiq_django.exceptions import TaskCancelledError, TaskTimeoutError
+from flexiq_django.exceptions import TaskCancelledError, TaskFailedError, TaskTimeoutError
 from flexiq_django.testing import run_pending
 from tests.backend import slow_tasks, tasks
 from tests.docs.running import ended_threads
 from tests.processes import WorkerProcess
+from tests.store.acting import claim
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
@@ -250,6 +252,29 @@ def test_a_bad_backend_does_not_keep_others_from_working(
     run_pending()
     finished(result)
     assert result.return_value == 42
+
+
+def test_a_task_whose_worker_was_lost_has_failed(work: Work) -> None:
+    told: list[Any] = []
+
+    def on_finished(task_result: Any, **_: Any) -> None:
+        told.append(task_result)
+
+    result = tasks.answer.enqueue()
+    (lost,) = claim(worker_id="lost", lease_ms=1)
+    result.refresh()
+    assert (result.status, result.worker_ids) == (TaskResultStatus.RUNNING, ["lost"])
+    assert result.id == str(lost.id)
+    task_finished.connect(on_finished)
+    try:
+        # The chores come first, but a worker in burst mode does not wait for them.
+        wait_until(lambda: work() or told, 30, "the job is taken from the lost worker")
+    finally:
+        task_finished.disconnect(on_finished)
+    assert [each.id for each in told] == [result.id]
+    assert [error.exception_class for error in told[0].errors] == [TaskFailedError]
+    assert told[0].errors[0].traceback.startswith("worker lost")
+    finished(result)
 
 
 def test_an_archived_result_is_found(work: Work) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,42 @@ def test_here_there_is_none() -> None:
 
     with pytest.raises(ImproperlyConfigured, match="django-tasks"):
         _ = backend.FlexiqBackend
+
+
+EARLY = """
+import sys, types
+from django.conf import settings
+settings.configure(
+    INSTALLED_APPS=["early", "flexiq_django"],
+    TASKS={"default": {"BACKEND": "flexiq_django.backend.FlexiqBackend"}},
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+)
+early = sys.modules["early"] = types.ModuleType("early")
+early.__path__ = [sys.argv[1]]
+from flexiq_django.backend.framework import NAME
+task = __import__(NAME, fromlist=["task"]).task
+def give(): return "early"
+give.__module__ = "early"
+early.give = task(give)
+import django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+result = early.give.enqueue()
+from flexiq_django.testing import run_pending
+run_pending()
+result.refresh()
+print(result.return_value)
+"""
+
+
+@pytest.mark.skipif(not HAS_FRAMEWORK, reason="there is no framework here")
+def test_a_task_may_be_declared_before_the_apps_are_ready(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "early\n"
 
 
 def checked(**params: Any) -> list[str]:
