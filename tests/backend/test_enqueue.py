@@ -170,6 +170,15 @@ def test_run_after_delays() -> None:
     assert result.status == TaskResultStatus.READY
 
 
+def test_times_are_naive_where_the_project_says_so(settings: Any) -> None:
+    settings.USE_TZ = False
+    later = datetime.now() + timedelta(hours=1)  # noqa: DTZ005
+    result = tasks.nothing.using(run_after=later).enqueue()
+    assert timezone.is_naive(result.enqueued_at)
+    assert tasks.nothing.get_result(result.id) == result
+    assert result.task.run_after == later
+
+
 def test_functions_that_no_worker_could_find_are_refused() -> None:
     with pytest.raises(InvalidTask, match="must be defined at a module level"):
         Task(func=lambda: None)
