@@ -12,6 +12,8 @@ tops = {path.partition("/")[0] for path in files}
 strays = {top for top in tops if top != "flexiq_django" and not top.endswith(".dist-info")}
 if strays:
     sys.exit(f"the wheel installs more than the package: {sorted(strays)}")
+if "flexiq" not in metadata.entry_points(group="pytest11").names:
+    sys.exit("the wheel does not announce its fixtures to pytest")
 if not resources.files("flexiq_django").joinpath("py.typed").is_file():
     sys.exit("py.typed is not in the wheel, so type checkers ignore our types")
 

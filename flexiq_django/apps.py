@@ -20,7 +20,11 @@ class FlexiqConfig(AppConfig):
         from django.conf import settings
 
         from flexiq_django import checks  # noqa: F401 - registers itself
+        from flexiq_django.api.registry import add_finder
+        from flexiq_django.backend.finding import find_task
         from flexiq_django.conf import find_problems, get_settings
+
+        add_finder(find_task)
 
         # A wrong setting is reported by the system checks, with its name, rather than here.
         if not find_problems(getattr(settings, "FLEXIQ", {})):

@@ -5,7 +5,8 @@ signal             arguments
 =================  =============================================================================
 ``job_enqueued``   ``job_ids`` (list of str), ``namespace``, ``using``
 ``job_started``    ``job`` (the claimed job), ``worker_id``
-``job_settled``    ``job_id`` (str), ``task_name``, ``status``, ``error``, ``worker_id``
+``job_settled``    ``job_id`` (str), ``task_name``, ``status``, ``error``, ``worker_id``,
+                   ``namespace``, ``using``
 ``worker_started`` ``worker_id``, ``namespace``
 ``worker_stopped`` ``worker_id``, ``namespace``
 =================  =============================================================================

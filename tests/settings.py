@@ -7,6 +7,7 @@ processes started by a test get its name in FLEXIQ_TEST_DATABASE_NAME (see tests
 import json
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,11 @@ INSTALLED_APPS = [
 
 # Worker processes of a test get the settings the test is about as JSON.
 FLEXIQ = json.loads(os.environ.get("FLEXIQ_TEST_SETTINGS", "{}"))
+
+# Django 5.2 has no task framework of its own; its backport is used where it is installed.
+TASKS = {"default": {"BACKEND": "flexiq_django.backend.FlexiqBackend", "QUEUES": []}}
+if find_spec("django_tasks") and not find_spec("django.tasks"):
+    INSTALLED_APPS.append("django_tasks")
 
 # `make migrations-check` turns these, to show that no project's choice makes migrations of ours.
 DEFAULT_AUTO_FIELD = f"django.db.models.{env.str('FLEXIQ_TEST_AUTO_FIELD', 'BigAutoField')}"

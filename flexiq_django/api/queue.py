@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from flexiq_django.api import options as check
-from flexiq_django.api.announce import announce, may_notify_with_insert
+from flexiq_django.api.clock import moved_to
 from flexiq_django.api.declaring import task_options
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.methods import Methods
@@ -15,6 +16,7 @@ from flexiq_django.api.result import JobResult
 from flexiq_django.api.retention import check_retention
 from flexiq_django.api.schedule import Schedule, build_schedule
 from flexiq_django.api.schema import open_place
+from flexiq_django.api.storing import store_jobs
 from flexiq_django.api.task import Task
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import DEPTH_RULE, get_settings, is_depth
@@ -22,7 +24,6 @@ from flexiq_django.core.misfire import MisfirePolicy
 from flexiq_django.core.retention import Retention
 from flexiq_django.exceptions import InvalidOptionError
 from flexiq_django.store.admission import NAMESPACE
-from flexiq_django.store.enqueue import insert_jobs
 from flexiq_django.store.scope import Scope
 
 P = ParamSpec("P")
@@ -103,7 +104,8 @@ class Queue(Methods):
         if place.using not in self._open:
             open_place(place, auto_migrate=self._auto_migrate)
             self._open.add(place.using)
-        return place
+        now = moved_to()
+        return place if now is None else replace(place, now=now)
 
     @property
     def place(self) -> Scope:
@@ -236,7 +238,7 @@ class Queue(Methods):
         allowed, before anything is written.
         """
         jobs = build_jobs(self, task, [(args, kwargs or {})], options)
-        return self._store(jobs)[0]
+        return store_jobs(self, jobs)[0]
 
     def enqueue_many(
         self,
@@ -277,24 +279,15 @@ class Queue(Methods):
         ]
         calls = list(zip(args_list, calls_kwargs, strict=True))
         jobs = build_jobs(self, task, calls, options, rows=rows or None)
-        return self._store(jobs)
+        return store_jobs(self, jobs)
 
     aenqueue = async_twin(enqueue)
     aenqueue_many = async_twin(enqueue_many)
 
-    def _depths(self) -> dict[str, int]:
+    @property
+    def max_depths(self) -> dict[str, int]:
+        """Pending jobs allowed at most by queue, and under ``*`` in the namespace."""
         given = get_settings().MAX_QUEUE_DEPTH if self._max_depth is None else self._max_depth
         if given is None:
             return {}
         return {NAMESPACE: given} if isinstance(given, int) else given
-
-    def _store(self, jobs: Sequence[Any]) -> list[JobResult]:
-        if not jobs:
-            return []
-        scope = self.scope
-        # Then a look after the commit may make them ready.
-        waits = any(job.parents or job.session_id is not None for job in jobs)
-        is_notified = not waits and may_notify_with_insert(scope)
-        ids = insert_jobs(scope, jobs, notify=is_notified, depths=self._depths())
-        announce(scope, ids, jobs, is_notified=is_notified)
-        return [JobResult(self, key) for key in ids]

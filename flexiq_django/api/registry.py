@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from flexiq_django.store.scope import Scope
 
 if TYPE_CHECKING:
     from flexiq_django.api.queue import Queue
+    from flexiq_django.api.task import Task
 
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+_finders: list[Callable[[Scope, str], Task[Any, Any] | None]] = []
 
 
 def register(queue: Queue) -> None:
@@ -31,3 +34,18 @@ def queues_of(scope: Scope) -> list[Queue]:
     """
     own = [each for each in _queues if each.place == scope]
     return own + [each for each in _queues if each.follows_settings and each not in own]
+
+
+def add_finder(find: Callable[[Scope, str], Task[Any, Any] | None]) -> None:
+    """Let ``find`` look for tasks that no queue declares; adding it again changes nothing.
+
+    It is called with the scope of a worker and the name of a job, and gives ``None`` for a name it
+    does not know. It must not raise.
+    """
+    if find not in _finders:
+        _finders.append(find)
+
+
+def find_elsewhere(scope: Scope, name: str) -> Task[Any, Any] | None:
+    """A task that no queue declares but a finder knows."""
+    return next((task for find in _finders if (task := find(scope, name)) is not None), None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError
+from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError, TaskMetric
 from flexiq_django.models.job import BaseJob
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
@@ -20,6 +21,15 @@ class StoredCall(NamedTuple):
     """A job and its encoded arguments."""
 
     id: UUID
+    status: str
+    payload: str
+
+
+class QueuedCall(NamedTuple):
+    """A job, its queue and its encoded arguments."""
+
+    id: UUID
+    queue: str
     status: str
     payload: str
 
@@ -67,12 +77,24 @@ def errors_of(scope: Scope, job_id: UUID) -> list[dict[str, Any]]:
     )]  # fmt: skip
 
 
+def executions_of(scope: Scope, job_id: UUID) -> list[tuple[datetime, float]]:
+    """When the attempts of a job ended that ran, and their durations in milliseconds."""
+    rows = TaskMetric.objects.using(scope.using).filter(namespace=scope.namespace, job_id=job_id)
+    return list(rows.order_by("id").values_list("recorded_at", "duration_ms"))
+
+
 def letter_of(scope: Scope, job_id: UUID) -> UUID | None:
     """The dead letter of a job; ``None`` if it has none."""
     rows = DeadLetter.objects.using(scope.using).filter(
         namespace=scope.namespace, original_job_id=job_id
     )
     return rows.values_list("id", flat=True).first()
+
+
+def calls_of(scope: Scope, *, task_name: str) -> list[QueuedCall]:
+    """The jobs of a task that are not archived, oldest first."""
+    rows = Job.objects.using(scope.using).filter(namespace=scope.namespace, task_name=task_name)
+    return [QueuedCall._make(row) for row in rows.order_by("id").values_list(*QueuedCall._fields)]
 
 
 def all_jobs(scope: Scope, *, limit: int | None, offset: int = 0) -> Iterator[StoredCall]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from flexiq_django.api.jobs import build_jobs
 from flexiq_django.api.queue import Queue
-from flexiq_django.api.registry import queues_of
+from flexiq_django.api.registry import find_elsewhere, queues_of
 from flexiq_django.api.task import Task
 from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call
@@ -33,6 +33,7 @@ class Catalogue:
         self._scope = scope
         self._queues = queues_of(scope)
         self._tasks: dict[str, Task[Any, Any]] = {}
+        self._elsewhere: dict[str, Task[Any, Any]] = {}
         self._collect()
 
     def _collect(self) -> None:
@@ -44,7 +45,14 @@ class Catalogue:
         task = self._tasks.get(name)
         if task is None:  # perhaps declared since, by a module imported late
             self._collect()
-            task = self._tasks.get(name)
+            task = self._tasks.get(name) or self._find_elsewhere(name)
+        return task
+
+    def _find_elsewhere(self, name: str) -> Task[Any, Any] | None:
+        """A task that is declared by other means than a queue, such as one of Django's."""
+        task = self._elsewhere.get(name) or find_elsewhere(self._scope, name)
+        if task is not None:
+            self._elsewhere[name] = task
         return task
 
     def policy_of(self, name: str) -> RetryPolicy:

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -188,6 +188,31 @@ def clean_after_job() -> None:
             connection.queries_log.clear()
         connection.close_if_unusable_or_obsolete()
     _thread.checked_at = time.monotonic()
+
+
+@contextlib.contextmanager
+def contained() -> Iterator[None]:
+    """Around a body inside its caller's transactions, as in a test: it must not break them.
+
+    A worker's body has none around it, so what it wrote before it failed stays. Here too, unless
+    the database takes no more statements in the transaction: then all that the body wrote is
+    undone.
+    """
+    marks = [
+        (connection, mark)
+        for connection in connections.all(initialized_only=True)
+        if connection.in_atomic_block and (mark := connection.savepoint()) is not None
+    ]
+    yield
+    for connection, mark in marks:
+        try:
+            if not connection.needs_rollback:
+                connection.savepoint_commit(mark)
+                continue
+        except DjangoDatabaseError:
+            logger.debug("the transaction is broken", exc_info=True)
+        connection.needs_rollback = False
+        connection.savepoint_rollback(mark)
 
 
 def _abandon(connection: BaseDatabaseWrapper) -> None:

@@ -129,7 +129,7 @@ def look(scope: Scope, attempt: Attempt) -> None:
     On the calling thread's connection; from a coroutine, where Django refuses database work, on a
     thread of its own.
     """
-    if _is_in_coroutine():
+    if is_in_coroutine():
         within(LOOK_SECONDS, partial(_look, scope, attempt))
     else:
         _look(scope, attempt)
@@ -153,7 +153,8 @@ def _look(scope: Scope, attempt: Attempt) -> None:
     attempt.is_cancel_requested = bool(seen)
 
 
-def _is_in_coroutine() -> bool:
+def is_in_coroutine() -> bool:
+    """Whether this thread runs an event loop just now: there Django refuses database work."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

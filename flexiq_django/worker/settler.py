@@ -230,4 +230,6 @@ class Settler:
                 status=each.status,
                 error=each.error or each.attempt_error,
                 worker_id=self._worker_id,
+                namespace=self._scope.namespace,
+                using=self._scope.using,
             )

@@ -5,6 +5,7 @@ line that ends in `# -> value` is checked. Markers between the blocks:
 
     <!-- worker -->        a worker in burst mode comes by before the next block
     <!-- worker after -->  ... after it
+    <!-- framework -->     the page ends here where Django has no task framework
     <!-- unittest -->      the test cases of the page so far are run
 """
 
@@ -17,6 +18,7 @@ import threading
 import unittest
 import warnings
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,6 +44,8 @@ class Page:
         is_worker_due = False
         for item in read_items(self.path):
             if isinstance(item, Marker):
+                if item.words == "framework" and find_spec("django.tasks") is None:
+                    return
                 is_worker_due = is_worker_due or item.words == "worker after"
                 self._obey(item)
             elif item.language == "python":
@@ -56,7 +60,9 @@ class Page:
         elif marker.words == "unittest":
             run_unittests(self.names)
         else:
-            assert marker.words in {"worker after", "not run"}, f"{self.path}: unknown {marker}"
+            assert marker.words in {"worker after", "not run", "framework"}, (
+                f"{self.path}: unknown {marker}"
+            )
 
     def _run_block(self, block: Block) -> None:
         names = self.names if block.path is None else vars(self._module(block))

@@ -13,11 +13,23 @@ from django.core.management import BaseCommand, load_command_class
 from django.dispatch import Signal
 
 import flexiq_django
-from flexiq_django import JobResult, JobStatus, MisfirePolicy, Queue, Task, db, exceptions, signals
+from flexiq_django import (
+    JobResult,
+    JobStatus,
+    MisfirePolicy,
+    Queue,
+    Task,
+    db,
+    exceptions,
+    signals,
+    testing,
+)
 from flexiq_django.api.context import CurrentJob
 from flexiq_django.api.jobs import EnqueueOptions
 from flexiq_django.api.result import FIELDS
+from flexiq_django.backend.options import BackendOptions
 from flexiq_django.conf import Settings
+from flexiq_django.testing import pytest_plugin
 from tests.docs.pages import DOCS, ROOT, all_pages, read_rows, read_section
 
 REFERENCE = DOCS / "reference"
@@ -103,6 +115,21 @@ def test_every_name_of_the_low_level_module_is_in_its_reference() -> None:
         assert re.search(rf"\b{name}\b", text), f"{name} is not in docs/reference/db.md"
 
 
+def test_every_helper_for_tests_is_in_its_reference() -> None:
+    text = (REFERENCE / "testing.md").read_text()
+    fixtures = [name for name in vars(pytest_plugin) if name.startswith("flexiq_")]
+    assert len(fixtures) == 3
+    for name in [*testing.__all__, *fixtures]:
+        assert inspect.getdoc(getattr(testing, name, None) or getattr(pytest_plugin, name))
+        assert re.search(rf"\b{name}\b", text), f"{name} is not in docs/reference/testing.md"
+
+
+def test_every_option_of_the_backend_is_explained() -> None:
+    words = code_words(DOCS / "howto" / "django-tasks.md")
+    for name in BackendOptions.__dataclass_fields__:
+        assert f'OPTIONS["{name}"]' in words
+
+
 def test_every_method_of_queue_and_task_is_in_the_reference() -> None:
     text = (REFERENCE / "python.md").read_text()
     internal = {
@@ -111,6 +138,7 @@ def test_every_method_of_queue_and_task_is_in_the_reference() -> None:
         "retention_policy",
         "scope",
         "defaults",
+        "max_depths",
         "follows_settings",
         "tasks",
         "schedules",
@@ -153,7 +181,9 @@ def test_statuses_and_policies_are_explained() -> None:
 def test_the_checks_table_is_the_checks() -> None:
     documented = {cells[0].strip("`") for cells in read_rows(REFERENCE / "checks.md")} - {"Id"}
     source = "".join(
-        path.read_text() for path in sorted((ROOT / "flexiq_django" / "checks").glob("*.py"))
+        path.read_text()
+        for room in ("checks", "backend")
+        for path in sorted((ROOT / "flexiq_django" / room).glob("*.py"))
     )
     assert documented == set(re.findall(r'id="(flexiq\.[EWI]\d{3})"', source))
 

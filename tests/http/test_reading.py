@@ -59,8 +59,8 @@ def test_stats_of_an_empty_queue(admin: Caller) -> None:
 
 def test_a_job_has_these_fields(admin: Caller) -> None:
     job = JobFactory(
-        running=True, session_id="s", session_slot="s", user_id="u", attempt=2, max_retries=4, unique_key="k",
-        active_key="k", updated_at=later(1.5), error=None,
+        running=True, session_id="s", session_slot="s", user_id="u", attempt=2, max_retries=4,
+        unique_key="k", active_key="k", updated_at=later(1.5), error=None,
     )  # fmt: skip
 
     assert admin.get(f"jobs/{job.id}").json() == {

@@ -79,7 +79,8 @@ def test_receivers_are_told_how_it_ended(desk: Desk, told: list[Any]) -> None:
 
     desk.write()
 
-    common = {"task_name": "app.tasks.work", "worker_id": "worker-1"}
+    place = {"namespace": "default", "using": "default"}
+    common = {"task_name": "app.tasks.work", "worker_id": "worker-1", **place}
     assert told == [
         {"job_id": str(fine.id), "status": "complete", "error": None, **common},
         {"job_id": str(again.id), "status": "pending", "error": "e", **common},
