@@ -1,6 +1,7 @@
 """Fixtures and marks that tests in every folder may use."""
 
 import contextlib
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("row_locks") and configured_vendor() == "sqlite3":
             item.add_marker(no_row_locks)
         if item.get_closest_marker("flows"):
-            item.add_marker(pytest.mark.xdist_group("flows"))
+            # Two processes at most start workers, so that these have a core each.
+            group = zlib.crc32(item.path.name.encode()) % 2
+            item.add_marker(pytest.mark.xdist_group(f"flows-{group}"))
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,7 @@ def test_lines_of_the_worker_name_their_job(workers: Workers, gate: Gate) -> Non
     assert len({each["worker"] for each in lines} - {None}) == 1
     about = [each for each in lines if each["job_id"] == job.id]
     assert {each["message"].partition(")")[2].strip() for each in about} >= {
-        "begins attempt 1", "runs longer than its 200 ms; its thread is given up", "ended: failed",
+        "begins attempt 1", "runs longer than its 200 ms and is given up", "ended: failed",
     }  # fmt: skip
     for each in about:
         assert (each["task"], each["queue"], each["attempt"]) == (job.task_name, "parcels", 1)

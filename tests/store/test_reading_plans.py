@@ -157,8 +157,8 @@ def count_failed() -> None:
 
 def count_queued() -> None:
     """How many wait, in whatever way."""
-    found = figures.by_status(SCOPE, [JobStatus.PENDING])
-    assert found["pending"] == figures.stats(SCOPE)["pending"]
+    found = figures.by_status(SCOPE, [JobStatus.PENDING, JobStatus.PAUSED])
+    assert sum(found.values()) == figures.stats(SCOPE)["pending"]
 
 
 def list_archived() -> None:
