@@ -182,6 +182,7 @@ def _environment(settings: Mapping[str, Any], extra: Mapping[str, str]) -> dict[
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         "FLEXIQ_TEST_DATABASE_NAME": str(connection.settings_dict["NAME"]),
         "FLEXIQ_TEST_SETTINGS": json.dumps(settings),
+        "FLEXIQ_TEST_WITHOUT_ADMIN": "1",
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
         **extra,
