@@ -69,6 +69,8 @@ def test_bodies_that_never_end_leave_slots_and_the_process_behind(
     workers: Workers, executor: str
 ) -> None:
     worker = workers.start("--executor", executor, "--concurrency", "4", STRAY_GRACE_SECONDS=0.5)
+    assert tasks.give.delay("before").result(30) == "before"
+    threads = threads_of(worker)
     stuck = queue.enqueue_many(tasks.sleep_for_ever, [()] * 3)
     stuck.append(executor_tasks.await_for_ever.delay())
     wait_until(lambda: queue.stats()["running"] == 4, 30)
@@ -81,6 +83,8 @@ def test_bodies_that_never_end_leave_slots_and_the_process_behind(
         worker.wait_for_log("the worker drains, to be started anew")
         worker.wait_for_log(r"(?s)worker \S+ started.*worker \S+ started")
     assert tasks.give.delay("after").result(30) == "after"
+    wait_until(lambda: threads_of(worker) <= threads, 20, "no thread is left over")
+    wait_until(lambda: len(worker.children()) == 4 * (executor == "processes"), 20)
     assert worker.terminate() == 0
     assert_quiet(worker)
 
@@ -258,6 +262,12 @@ def test_a_coroutine_that_cannot_be_stopped_costs_the_process(workers: Workers, 
     assert tasks.give.delay("after").result(30) == "after"
 
     worker.wait_for_log(r"(?s)worker \S+ started.*worker \S+ started")
+
+
+def threads_of(worker: WorkerProcess) -> int:
+    """How many threads its process has, now."""
+    status = Path(f"/proc/{worker.pid}/status").read_text()
+    return int(status.partition("Threads:")[2].split()[0])
 
 
 def is_running(pid: int) -> bool:

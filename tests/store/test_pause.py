@@ -192,3 +192,14 @@ def test_continue_and_cancel_at_once_and_two_who_continue() -> None:
         assert cancelled
         assert stored(job_id).status == "cancelled"
         Job.objects.all().delete()
+
+
+def test_a_job_that_goes_on_stays_with_its_deployment() -> None:
+    enqueue_one(deployment_id="gpu-pool")
+    (job,) = claim(deployment_id="gpu-pool")
+    settle.settle(at(), [pause(job)])
+
+    assert go_on(job.id)
+
+    assert claim(at(1)) == []
+    assert [each.id for each in claim(at(1), deployment_id="gpu-pool")] == [job.id]
