@@ -51,6 +51,9 @@ class Journal(Protocol):
 class Attempt:
     """One try at a job while its body runs; what ``current_job`` speaks for."""
 
+    #: Whether the process that runs the body is the one that settles the attempt.
+    is_settled_here = True
+
     def __init__(
         self,
         job: ClaimedJob,

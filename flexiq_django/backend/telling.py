@@ -11,6 +11,7 @@ from uuid import UUID
 from django.dispatch import Signal
 
 from flexiq_django import signals
+from flexiq_django.api.context import current_attempt
 from flexiq_django.backend import finding, results
 from flexiq_django.backend.framework import AnyResult, task_backends, task_finished
 from flexiq_django.core.status import TERMINAL
@@ -35,9 +36,11 @@ def remembering(job_id: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        _errors[job_id] = error
-        while len(_errors) > _MOST:
-            _errors.popitem(last=False)
+        attempt = current_attempt()
+        if attempt is not None and attempt.is_settled_here:
+            _errors[job_id] = error
+            while len(_errors) > _MOST:
+                _errors.popitem(last=False)
         raise
 
 

@@ -120,6 +120,8 @@ class Pipe:
 class ChildAttempt(Attempt):
     """An attempt in the child; the worker has one of its own that leases and timeouts go by."""
 
+    is_settled_here = False
+
     def begin_settling(self) -> None:
         """See ``Attempt``."""
         super().begin_settling()
