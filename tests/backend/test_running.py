@@ -345,3 +345,24 @@ def test_a_backend_may_have_a_namespace_of_its_own(
     finished(there)
     assert there.return_value == 42
     assert there.backend == "apart"
+
+
+@pytest.mark.parametrize("executor", ["processes", "coroutines"])
+def test_the_other_executors_run_them_too(
+    start_worker: Callable[..., WorkerProcess], executor: str
+) -> None:
+    results = [
+        tasks.echo.enqueue([1, "ä"]),
+        tasks.echo_async.enqueue("from a coroutine"),
+        tasks.tell_attempt.enqueue(factor=3),
+        tasks.refuse.enqueue(),
+        tasks.refuse_async.enqueue(),
+    ]
+    worker = start_worker("--burst", "--executor", executor, "--concurrency", "2")
+    assert worker.wait(60) == 0, worker.log_tail()
+
+    echo, coroutine, attempt, refused, refused_later = finished(*results)
+    values = [each.return_value for each in (echo, coroutine, attempt)]
+    assert values == [[1, "ä"], "from a coroutine", 3]
+    assert refused.errors[0].exception_class is ValueError
+    assert refused_later.errors[0].exception_class is LookupError
