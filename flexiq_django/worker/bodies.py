@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from asgiref.sync import sync_to_async
 
@@ -72,10 +73,11 @@ class Bodies:
 
     def run(self, job: ClaimedJob) -> None:
         """Run the body of a job from a thread of the executor."""
-        attempt = self._begin(job)
-        if attempt is not None:
-            announce_started(job, self._worker_id)
-            self._finish(attempt, self._run_body(attempt))
+        with self._letting_go(job):
+            attempt = self._begin(job)
+            if attempt is not None:
+                announce_started(job, self._worker_id)
+                self._finish(attempt, self._run_body(attempt))
 
     async def run_async(self, job: ClaimedJob) -> None:
         """Run the body of a job from a coroutine of the executor.
@@ -87,11 +89,16 @@ class Bodies:
         if task is None or not task.is_async or task.options.transactional:
             await _in_thread(lambda: self.run(job))
             return
-        attempt = self._begin(job)
-        if attempt is None:
-            return
-        attempt.is_watched = True  # it can be stopped without asking
-        await sync_to_async(self._prepare)(job)
+        with self._letting_go(job):
+            # The thread for database work is shared: while it is busy no time of a body may pass.
+            await sync_to_async(self._prepare)(job)
+            attempt = self._begin(job)
+            if attempt is not None:
+                attempt.is_watched = True  # it can be stopped without asking
+                self._finish(attempt, await self._await_body(attempt))
+                await sync_to_async(clean_after_job)()
+
+    async def _await_body(self, attempt: Attempt) -> Outcome | None:
         body = asyncio.create_task(self._runner.run_async(attempt))
         loop = asyncio.get_running_loop()
         with attempt.stoppable(lambda: loop.call_soon_threadsafe(body.cancel), gently=True):
@@ -100,8 +107,7 @@ class Bodies:
             except asyncio.CancelledError:  # the worker leaves
                 body.cancel()
                 raise
-        await sync_to_async(clean_after_job)()
-        self._finish(attempt, body.result())
+        return body.result()
 
     def _begin(self, job: ClaimedJob) -> Attempt | None:
         """The attempt that begins now; ``None`` if none does."""
@@ -128,6 +134,15 @@ class Bodies:
     def _prepare(self, job: ClaimedJob) -> None:
         announce_started(job, self._worker_id)
         clean_before_job()
+
+    @contextlib.contextmanager
+    def _letting_go(self, job: ClaimedJob) -> Iterator[None]:
+        """A fault of ours must not keep a job: its lease runs out, and the reaper gives it on."""
+        try:
+            yield
+        except Exception:
+            self._holdings.let_go(job)
+            raise
 
     def _run_here(self, attempt: Attempt) -> Outcome | None:
         clean_before_job()

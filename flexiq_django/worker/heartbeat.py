@@ -1,4 +1,4 @@
-"""Keep what the worker holds: renew leases, notice lost ones, enforce timeouts, pass on cancels."""
+"""Keep what the worker holds: renew leases, notice lost ones, pass on cancels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flexiq_django.worker.connections import GaveUp, Keeper
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at timeouts and requested cancels.
+#: Seconds between two looks at requested cancels.
 TICK_SECONDS = 0.25
 
 
@@ -69,6 +69,11 @@ class Holdings:
                     self._jobs.pop(job.id, None)
                     self._until.pop(job.id, None)
 
+    def let_go(self, job: ClaimedJob) -> None:
+        """Renew the lease of this job no more, and forget its attempt."""
+        self._attempts.pop((job.id, job.token), None)
+        self.drop([job])
+
     def fences(self) -> list[tuple[UUID, int]]:
         """(id, token) of every job we own."""
         with self._lock:
@@ -96,7 +101,6 @@ class Heartbeat:
         seconds: float,
         state: Callable[[], str],
         turn_age: Callable[[], float],
-        on_timeout: Callable[[Attempt], None],
     ) -> None:
         self._scope = scope
         self._keeper = keeper
@@ -106,7 +110,6 @@ class Heartbeat:
         self._seconds = seconds
         self._state = state
         self._turn_age = turn_age
-        self._on_timeout = on_timeout
         self._stop = threading.Event()
         self._skew_ms, self._is_skewed = 0, False
         self._thread = threading.Thread(target=self._run, name="flexiq-heartbeat", daemon=True)
@@ -124,7 +127,6 @@ class Heartbeat:
         next_beat = 0.0
         while not self._stop.wait(TICK_SECONDS):
             try:
-                self._enforce_timeouts()
                 self._pass_on_cancels()
                 if time.monotonic() >= next_beat:
                     next_beat = time.monotonic() + self._seconds
@@ -134,13 +136,6 @@ class Heartbeat:
             except Exception:
                 logger.exception("heartbeat failed; next try in %s s", TICK_SECONDS)
         self._keeper.close()
-
-    def _enforce_timeouts(self) -> None:
-        now = time.monotonic()
-        for attempt in self._holdings.attempts():
-            timeout_ms = attempt.job.timeout_ms
-            if timeout_ms is not None and (now - attempt.began) * 1000 > timeout_ms:
-                self._on_timeout(attempt)
 
     def _pass_on_cancels(self) -> None:
         watched = [each for each in self._holdings.attempts() if each.is_watched]

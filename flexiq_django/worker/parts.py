@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.scheduler.loop import ChoreLoop
@@ -20,10 +21,18 @@ from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.pulse import Pulse
 from flexiq_django.worker.settler import Settler
 from flexiq_django.worker.spawned import run_bodies
+from flexiq_django.worker.timekeeper import Timekeeper
 from flexiq_django.worker.waking import make_waker
 
 #: Threads that settle, each with a connection, where writers need not wait for each other.
 SETTLERS = 2
+
+
+class Startable(Protocol):
+    """A part that begins to act when told."""
+
+    def start(self) -> None:
+        """Begin."""
 
 
 class Parts:
@@ -73,12 +82,19 @@ class Parts:
             lambda: self.loop.turned_at,
             [self.keeper, beating],
             is_leaving=is_leaving,
+            has_slots=lambda: self.executor.concurrency > 0,
             limit=options.max_turn_age,
         )
         self.heartbeat = self._make_heartbeat(beating, is_leaving)
+        self.timekeeper = Timekeeper(self.holdings, lambda attempt: self.bodies.time_out(attempt))
         self.chores = self._make_chores(is_stopping, on_refused)
         self.loop = self._make_loop()
         self.bodies = self._make_bodies()
+
+    @property
+    def to_start(self) -> list[Startable]:
+        """What has threads, or processes, of its own."""
+        return [self.executor, self.settler, self.heartbeat, self.timekeeper, self.chores]
 
     # --- making them ------------------------------------------------------------------------------
 
@@ -112,7 +128,6 @@ class Parts:
             seconds=self._options.heartbeat,
             state=lambda: "draining" if is_leaving() else "running",
             turn_age=lambda: self.pulse.turn_age,
-            on_timeout=lambda attempt: self.bodies.time_out(attempt),
         )
 
     def _make_chores(

@@ -36,8 +36,9 @@ class WorkerProcess:
     def __init__(self, options: WorkerOptions) -> None:
         self.options = options
         self.worker_id = identity.new_worker_id()
-        #: Whether the process holds bodies that only its end can stop, and drained because of it.
-        self.is_tainted = False
+        #: Whether the worker left because it has run its share of jobs, or has grown too large.
+        self.is_recycled = False
+        self._has_strays_to_leave = False
         self._stops, self._drain_until, self._last_call = 0, math.inf, math.inf
         self._is_leaving = False
         self._memory = MemoryLimit(options.most_rss)
@@ -84,6 +85,11 @@ class WorkerProcess:
         return self._parts.pulse
 
     @property
+    def is_tainted(self) -> bool:
+        """Whether it left for bodies that only its end can stop, and nobody told it to stop."""
+        return self._has_strays_to_leave and not self._stops
+
+    @property
     def has_strays(self) -> bool:
         """Whether a body still runs that nothing can stop but the end of the process."""
         return self._parts.executor.running > 0 or self._parts.executor.strays > 0
@@ -95,20 +101,27 @@ class WorkerProcess:
         try:
             require_ready(self.options.scope, parts.keeper.call)
             self._register()
+            parts.catalogue.declare_limits(parts.keeper.call)
+            parts.catalogue.declare_schedules(parts.keeper.call)
         except GaveUp:
             return 0
         signals.job_enqueued.connect(self._on_enqueued)
-        parts.catalogue.declare_limits(parts.keeper.call)
-        parts.catalogue.declare_schedules(parts.keeper.call)
-        for part in (parts.executor, parts.settler, parts.heartbeat, parts.chores):
+        for part in parts.to_start:
             part.start()
         logger.info("worker %s started: %s", self.worker_id, identity.describe(self.options))
         self._announce(signals.worker_started)
+        has_failed = False
         try:
             self._work()
         except GaveUp:
             logger.warning("stopping while the database is away")
-        return self._drain()
+        except Exception:  # running jobs must not go down with it
+            logger.exception("claiming failed; the worker drains")
+            has_failed = True
+        try:
+            return max(self._drain(), int(has_failed))
+        finally:
+            parts.executor.close()  # or the end of the process would wait for its children
 
     def _register(self) -> None:
         options = self.options
@@ -134,7 +147,7 @@ class WorkerProcess:
                     " started anew",
                     executor.strays,
                 )
-                self.is_tainted = True
+                self._has_strays_to_leave = True
                 return
             if limit is not None and loop.claimed >= limit:
                 logger.info("claimed %s jobs, which is the most for one process", limit)
@@ -148,7 +161,7 @@ class WorkerProcess:
     def _let_finish(self) -> None:
         """Claim no more and let running jobs end, however long: nobody waits for the process."""
         parts = self._parts
-        self._is_leaving = True
+        self._is_leaving = self.is_recycled = True
         parts.loop.awaits_room = True  # be woken when a slot falls idle
         self._attempt_call(lambda: parts.loop.give_back(parts.executor.take_back()))
         while parts.executor.running and not self._stops:
@@ -189,6 +202,7 @@ class WorkerProcess:
             parts.bodies.cut_off(attempt)
         settled = parts.settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
         parts.chores.stop(LAST_WRITES)
+        parts.timekeeper.stop(LAST_WRITES)
         parts.heartbeat.stop(LAST_WRITES)
         sign_off = partial(workers.remove, scope, self.worker_id)
         within(LAST_WRITES, partial(self._attempt_call, sign_off))

@@ -23,11 +23,13 @@ class Pulse:
         *,
         is_leaving: Callable[[], bool],
         limit: float,
+        has_slots: Callable[[], bool] = lambda: True,
     ) -> None:
         self._turned_at = turned_at
         self._keepers = keepers
         self._is_leaving = is_leaving
         self._limit = limit
+        self._has_slots = has_slots
         #: Whether the worker's row is in the database.
         self.is_registered = False
 
@@ -58,7 +60,7 @@ class Pulse:
         return judge_turn(self.turn_age, self._limit)
 
     def ready(self) -> Verdict:
-        """Ready when registered, not draining, the database within reach, and live."""
+        """Ready when registered, not draining, with slots and database within reach, and live."""
         reasons, turn_age, _ = self.live()
         found = list(reasons)
         if not self.is_registered:
@@ -67,4 +69,6 @@ class Pulse:
             found.append("draining")
         if self.is_away:
             found.append("the database is away")
+        if not self._has_slots():
+            found.append("no process for jobs is there yet")
         return Verdict(found, turn_age)

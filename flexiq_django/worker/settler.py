@@ -169,8 +169,8 @@ class Settler:
             self._ready.clear()
 
     def _settle(self, batch: Sequence[Outcome], keeper: Keeper) -> None:
-        settlements = [decide(each, self._policy_of(each.job.task_name)) for each in batch]
         try:
+            settlements = [decide(each, self._policy_of(each.job.task_name)) for each in batch]
             outcome = keeper.call(lambda: settle.settle(self._scope, settlements, self._auto_retry))
         except GaveUp:
             raise

@@ -28,6 +28,8 @@ _HEALTHY_AFTER = 10.0
 _LONGEST_PAUSE = 30.0
 #: Seconds a child gets beyond its own stop timeout before it is killed.
 _BEYOND = 20.0
+#: Exit code of a child that has run its share: not the end of the work, as 0 is in burst mode.
+RECYCLED = 76
 #: Exit code of a child that has to be replaced, as bodies in it do not end (EX_TEMPFAIL).
 TAINTED = 75
 #: Exit code of a child that cannot work until somebody changes something (EX_CONFIG).
@@ -46,6 +48,7 @@ class Supervisor:
         self._due: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
         self._worst = 0
+        self._has_killer = False
         self._reader, self._writer = multiprocessing.Pipe(duplex=False)
         self.board = Board(
             processes,
@@ -62,8 +65,8 @@ class Supervisor:
         self._due = dict.fromkeys(range(self._processes), now)
         told = 0
         while self._children or (self._due and not self._stops):
-            if self._stops > told:
-                told = self._stops
+            while told < self._stops:
+                told += 1
                 self._due.clear()
                 self._signal_children()
             self._start_due()
@@ -81,7 +84,8 @@ class Supervisor:
         for child in self._children.values():
             if child.pid is not None:
                 os.kill(child.pid, signal.SIGTERM)
-        if self._stops == 1:
+        if not self._has_killer:
+            self._has_killer = True
             patience = self._options.stop_timeout + _BEYOND
             killer = threading.Timer(patience, self._kill_all)
             killer.daemon = True
@@ -125,7 +129,8 @@ class Supervisor:
                 self._on_signal()
             elif self._stops:
                 # One that dies of the signal had not begun to work yet: it cut nothing off.
-                self._worst = max(self._worst, 0 if code == -signal.SIGTERM else abs(code))
+                is_clean = code in (-signal.SIGTERM, RECYCLED)
+                self._worst = max(self._worst, 0 if is_clean else abs(code))
             elif self._options.burst and code == 0:
                 continue
             else:
@@ -133,7 +138,7 @@ class Supervisor:
 
     def _replace(self, slot: int, pid: int | None, code: int) -> None:
         lived = time.monotonic() - self._born[slot]
-        if code == 0 or lived > _HEALTHY_AFTER:
+        if code in (0, RECYCLED) or lived > _HEALTHY_AFTER:
             self._pauses[slot] = 0.0
         elif code < 0:  # killed from outside, which says nothing about the next one
             self._pauses[slot] = 0.5
@@ -141,6 +146,7 @@ class Supervisor:
             self._pauses[slot] = min(_LONGEST_PAUSE, max(0.5, self._pauses.get(slot, 0.0) * 2))
         pause = self._pauses[slot]
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+        reason = "recycled" if code == RECYCLED else reason
         logger.warning("worker process %s ended (%s); replaced in %.1f s", pid, reason, pause)
         self._due[slot] = time.monotonic() + pause
 
@@ -165,6 +171,8 @@ def run_child(options: WorkerOptions, places: Places, slot: int) -> None:
         code = worker.run()
         if worker.is_tainted:
             code = TAINTED
+        elif worker.is_recycled and code == 0:
+            code = RECYCLED
     except FlexiQError as error:
         logger.error("%s", error)
         code = MISCONFIGURED

@@ -129,6 +129,14 @@ def note_together(key: str) -> bool:
     return connection.in_atomic_block
 
 
+@queue.task(max_retries=0, timeout=1, transactional=True)
+def hang_with_a_lock(path: str) -> None:
+    """Write, and hang in the transaction."""
+    Mark.objects.create(key="never committed")
+    Path(path).touch()
+    time.sleep(60)  # noqa: TID251 - this is what is tested
+
+
 @queue.task(max_retries=0)
 def complain() -> None:
     """Log something to the package's own logger."""

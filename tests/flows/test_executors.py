@@ -142,6 +142,35 @@ def test_a_child_that_dies_fails_one_attempt(workers: Workers, gate: Gate) -> No
     assert_quiet(worker)
 
 
+def test_a_body_is_killed_even_while_it_keeps_everybody_from_the_database(
+    workers: Workers, tmp_path: Path
+) -> None:
+    worker = workers.start(
+        *("--executor", "processes", "--concurrency", "1"), HEARTBEAT_SECONDS=0.3
+    )
+    sign = tmp_path / "here"
+    job = executor_tasks.hang_with_a_lock.delay(str(sign))
+    wait_until(sign.exists, 30)
+
+    wait_until(lambda: job_row(job.id).status == "dead", 20)
+
+    assert job_row(job.id).error == "job timed out after 1000ms"
+    assert keys()["never committed"] == 0
+    assert tasks.give.delay("after").result(30) == "after"
+    assert_quiet(worker)
+
+
+def test_a_child_that_was_killed_while_it_was_idle_costs_no_job(workers: Workers) -> None:
+    worker = start(workers, "processes", 1)
+    (child, _parent) = executor_tasks.where_am_i.delay().result(30)
+    os.kill(child, signal.SIGKILL)
+    wait_until(lambda: not is_running(child), 10)
+
+    (other, parent) = executor_tasks.where_am_i.delay().result(30)
+
+    assert (other != child, parent) == (True, worker.pid)
+
+
 def test_children_are_replaced_after_so_many_jobs(workers: Workers) -> None:
     worker = start(workers, "processes", 1, "--max-jobs", "2")
     seen = [executor_tasks.where_am_i.delay().result(30) for _ in range(5)]

@@ -31,7 +31,7 @@ def test_every_process_that_grows_is_replaced_and_no_job_lost(workers: Workers) 
     more = queue.enqueue_many(tasks.quick, [()] * 20)
     wait_until(lambda: queue.stats()["completed"] == 22, 30)
     assert {job_row(job.id).attempt for job in [*jobs, *more]} == {1}
-    assert fleet.log.count("(exit code 0); replaced in 0.0 s") >= len(taken)
+    assert fleet.log.count("(recycled); replaced in 0.0 s") >= len(taken)
     assert fleet.terminate() == 0
     assert_quiet(fleet)
 

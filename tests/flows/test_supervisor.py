@@ -118,3 +118,12 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_burst_goes_on_where_a_process_has_run_its_share(workers: Workers) -> None:
+    queue.enqueue_many(tasks.quick, [()] * 9)
+
+    fleet = workers.burst("--processes", "2", "--concurrency", "1", "--max-jobs", "2")
+
+    assert queue.stats()["completed"] == 9
+    assert "recycled" in fleet.log

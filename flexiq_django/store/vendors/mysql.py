@@ -27,8 +27,9 @@ from flexiq_django.store.vendors.silence import limit_socket
 
 # Lock wait timeout, deadlock.
 _CONFLICTS = {1205, 1213}
-# Refused, gone, lost, shutting down, too many connections, killed.
-_OUTAGES = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 0}
+# Refused, gone, lost, shutting down, too many connections, killed; interrupted, out of time (of
+# MariaDB, of MySQL), read-only for now (by option, by mode).
+_OUTAGES = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 0, 1317, 1969, 3024, 1290, 1836}
 
 
 class MySQL(NamedLocks, Database):

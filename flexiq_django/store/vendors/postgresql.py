@@ -28,8 +28,10 @@ from flexiq_django.store.vendors.silence import libpq_options, set_postgresql_se
 
 # Serialization failure, deadlock, lock not available.
 _CONFLICTS = {"40001", "40P01", "55P03"}
-# Connection lost (08), shutting down (57P), too many connections (53): the server comes back.
-_OUTAGE_CLASSES = ("08", "57P", "53")
+# Connection lost (08), shutting down (57P), too many connections (53): the server comes back. So
+# does one that cancels statements (57014: somebody, or a statement_timeout), and one that can only
+# be read (25006: it was the standby a moment ago).
+_OUTAGE_CLASSES = ("08", "57P", "53", "57014", "25006")
 
 
 class PostgreSQL(ReturningMixin, Database):

@@ -145,6 +145,12 @@ class Line:
             self._on_low()
         return job
 
+    def put_back(self, job: ClaimedJob) -> None:
+        """A job whose body did not begin after all: it is the first in line again."""
+        with self._ready:
+            self._running.discard(_key(job))
+            self._jobs.appendleft(job)
+
     def ended(self, job: ClaimedJob) -> bool:
         """A body has ended; whether its slot is still its own."""
         key = _key(job)

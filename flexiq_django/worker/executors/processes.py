@@ -102,6 +102,10 @@ class ProcessExecutor(Line):
             job = self.next()
             if job is None:
                 break
+            # An idle child may have been killed, by a machine short of memory, since it was made.
+            if not self._children[slot].is_alive and not self._prepare(slot):
+                self.put_back(job)
+                break
             try:
                 self._run_job(job)
             except Exception:  # our own fault; the slot must not be lost with it
@@ -121,17 +125,25 @@ class ProcessExecutor(Line):
             child.retire()
         pause = 0.5
         while not self._closing.is_set():
-            self._own.child = child = Child(self._target, self._arguments)
-            if child.is_ready(self._closing):
-                self._children[slot] = child
+            child = self._start_child()
+            if child is not None and child.is_ready(self._closing):
+                self._own.child = self._children[slot] = child
                 self._on_low()
                 return True
-            child.kill()
+            if child is not None:
+                child.kill()
             if not self._closing.is_set():
                 logger.error("a process for jobs does not start; next try in %.1f s", pause)
             self._closing.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
         return False
+
+    def _start_child(self) -> Child | None:
+        try:
+            return Child(self._target, self._arguments)
+        except OSError as error:  # no memory, no file handle, no process to be had just now
+            logger.warning("a process cannot be started: %s", error)
+            return None
 
     def _is_used_up(self, child: Child) -> bool:
         if not child.is_alive:
