@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from enum import StrEnum
 from typing import Any, NoReturn, Protocol
 
@@ -135,9 +135,15 @@ class Attempt:
 _current: ContextVar[Attempt | None] = ContextVar("flexiq_current_attempt", default=None)
 
 
-def set_current(attempt: Attempt | None) -> None:
-    """Make an attempt the current one of this thread or coroutine."""
-    _current.set(attempt)
+def set_current(attempt: Attempt | None) -> Token[Attempt | None]:
+    """Make an attempt the current one of this thread or coroutine; what ``reset_current`` takes."""
+    return _current.set(attempt)
+
+
+def reset_current(token: Token[Attempt | None]) -> None:
+    """Give the place back to the attempt that was there before, if any was: one may run inside."""
+    with contextlib.suppress(ValueError):  # a coroutine that is thrown away ends elsewhere
+        _current.reset(token)
 
 
 def current_attempt() -> Attempt | None:

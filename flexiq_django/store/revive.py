@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -190,6 +191,21 @@ def due_letters(scope: Scope, *, limit: int = 100) -> list[UUID]:
             {"limit": limit},
         )
     ]
+
+
+def seconds_until_due(scope: Scope) -> float | None:
+    """The seconds until a dead letter is due next, 0 if one is; ``None``: none will be."""
+    database = open_database(scope)
+    rows = database.fetch(
+        f"SELECT auto_retry_at, {{now}} FROM {DEAD} WHERE namespace = %(namespace)s"  # noqa: S608
+        " AND auto_retry_at IS NOT NULL ORDER BY auto_retry_at LIMIT 1"
+    )
+    if not rows:
+        return None
+    due, now = (database.read(moment) for moment in rows[0])
+    if not isinstance(due, datetime) or not isinstance(now, datetime):
+        return None
+    return max(0.0, (due - now).total_seconds())
 
 
 def retry_due(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from flexiq_django.api import clock, default
@@ -12,6 +13,9 @@ from flexiq_django.api.twins import async_twin
 from flexiq_django.exceptions import InvalidOptionError
 from flexiq_django.testing import moving
 from flexiq_django.testing.worker import InlineWorker
+
+#: Called with the queue after each run: how immediate mode goes on with other queues.
+followers: list[Callable[[Queue], None]] = []
 
 
 def run_pending(
@@ -26,12 +30,14 @@ def run_pending(
     Works inside the transaction of a ``TestCase``, on its connection and in its thread. Jobs that
     the jobs enqueue are run too. A job that fails is settled like any other and leaves a dead
     letter: ``job.result()`` then raises what it failed with. A job that was tried twice is
-    in the list twice.
+    in the list twice. What is no ``Exception``, such as ``KeyboardInterrupt`` or the failure that
+    ``pytest.fail()`` raises, goes on to the caller once the attempt is settled.
 
     ``queue`` is the ``Queue`` whose jobs are run, the default one unless given. ``until``, seconds
-    from now or a time, also lives through the time up to then: delayed jobs, retries and schedules
-    run in the order in which they are due. ``limit`` is the most attempts to run. With ``retries``
-    a failed job is tried again at once instead of after its wait. Raises ``InvalidOptionError``.
+    from now or a time, also lives through the time up to then: delayed jobs, retries, schedules and
+    dead letters that are retried by themselves run in the order in which they are due. ``limit`` is
+    the most attempts to run. With ``retries`` a failed job is tried again at once instead of after
+    its wait; a dead letter keeps its time. Raises ``InvalidOptionError``.
     """
     if limit is not None:
         check.check_whole("limit", limit, least=1, most=2**31 - 1)
@@ -42,12 +48,14 @@ def run_pending(
     journey = moving.journeys[-1] if moving.journeys else None
     if target is None and journey is None:
         worker.work(None)
-        return worker.ran
-    now = moving.read_clock()
-    since = now if journey is None else journey.since
-    worker.live(since, target or now, is_there=since >= now)
-    if journey is not None:
-        journey.since = max(since, target or now)
+    else:
+        now = moving.read_clock()
+        since = now if journey is None else journey.since(chosen.place)
+        worker.live(since, target or now, is_there=since >= now)
+        if journey is not None:
+            journey.reached[chosen.place] = max(since, target or now)
+    for follow in tuple(followers):
+        follow(chosen)
     return worker.ran
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Any
 
 from flexiq_django import signals
 from flexiq_django.api import clock
+from flexiq_django.api.auto_retry import auto_retry_for
 from flexiq_django.api.context import Attempt
 from flexiq_django.api.queue import Queue
 from flexiq_django.api.registry import queues_of
@@ -17,12 +19,14 @@ from flexiq_django.conf import get_settings
 from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.status import JobStatus
-from flexiq_django.scheduler.chores import Periodic
+from flexiq_django.exceptions import JobPaused
+from flexiq_django.scheduler.chores import Periodic, retry_dead
 from flexiq_django.store import (
     claim,
     gates,
     journal,
     promote,
+    revive,
     schedules,
     sessions,
     settle,
@@ -38,6 +42,10 @@ from flexiq_django.worker.notebook import Notebook, is_in_coroutine
 #: The name under which jobs are claimed.
 WORKER_ID = "flexiq_django.testing"
 
+#: What ends the job only. The rest, such as ``KeyboardInterrupt`` and the outcomes of pytest, ends
+#: the test too.
+_OF_THE_JOB = (Exception, JobPaused, asyncio.CancelledError)
+
 
 class InlineWorker:
     """Claims, runs and settles on the connection of the caller, at most ``limit`` attempts."""
@@ -49,6 +57,7 @@ class InlineWorker:
         self._retries = retries
         self._catalogue = Catalogue(self._place)
         self._opens_in: float | None = None
+        self._auto_retry = auto_retry_for(self._place)
         #: The jobs that ran, one entry for each attempt.
         self.ran: list[JobResult] = []
 
@@ -78,6 +87,8 @@ class InlineWorker:
         """When something is due next, at the latest ``until``."""
         scope = self._at(now)
         waits = [promote.promote_due(scope)[1], schedules.due(scope)[1], self._opens_in]
+        if self._auto_retry is not None:
+            waits.append(revive.seconds_until_due(scope))
         later = [now + timedelta(seconds=wait) for wait in waits if wait]
         return max(now, min([*later, until]))
 
@@ -104,6 +115,7 @@ class InlineWorker:
             while not periodic.run():
                 pass
         while not self._is_spent:
+            self._retry_dead(scope)
             while promote.promote_due(scope)[0]:
                 pass
             promote.cancel_expired(scope)
@@ -113,6 +125,13 @@ class InlineWorker:
                 return
             for job in jobs:
                 self._run(scope, job)
+
+    def _retry_dead(self, scope: Scope) -> None:
+        if self._auto_retry is None:
+            return
+        most, limited = self._auto_retry.most, self._catalogue.limited
+        while not retry_dead(scope, _call, most, limited, lambda _count: None):
+            pass
 
     def _claim(self, scope: Scope) -> list[ClaimedJob]:
         settings = get_settings()
@@ -150,30 +169,33 @@ class InlineWorker:
             journal=notebook,
             soft_timeout=task.options.soft_timeout if task else None,
         )
+        errors: list[BaseException] = []
         runner = Runner(
             scope,
             keeper,
             self._catalogue.find,
             max_result_bytes=settings.MAX_PAYLOAD_BYTES,
             max_error_bytes=settings.MAX_ERROR_BYTES,
+            on_error=errors.append,
         )
         announce_started(job, WORKER_ID)
         with contained():
             outcome = runner.run(attempt)
         notebook.write(keeper)
         self.ran.append(JobResult(self._queue, job.id))
-        if outcome is None:
-            return
-        if attempt.is_settled:
+        if attempt.is_settled and outcome is not None:
             self._tell(decide(outcome, self._catalogue.policy_of(job.task_name)))
-        else:
+        elif outcome is not None:
             self._settle(scope, outcome)
+        for error in errors:
+            if not isinstance(error, _OF_THE_JOB):
+                raise error  # meant for whoever runs the test
 
     def _settle(self, scope: Scope, outcome: Outcome) -> None:
         settlement = decide(outcome, self._catalogue.policy_of(outcome.job.task_name))
         if self._retries and settlement.status == JobStatus.PENDING.value:
             settlement = settlement._replace(wait_ms=0)
-        settled = settle.settle(scope, [settlement])
+        settled = settle.settle(scope, [settlement], self._auto_retry)
         for each in verdicts.as_written([settlement], settled.buried, settled.stopped):
             if each.job_id in settled.settled:
                 self._tell(each)

@@ -11,7 +11,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from flexiq_django.api.context import Attempt, set_current
+from flexiq_django.api.context import Attempt, reset_current, set_current
 from flexiq_django.api.task import Task
 from flexiq_django.core import outcome as words
 from flexiq_django.core.errors import describe_exception
@@ -38,7 +38,10 @@ logger = logging.getLogger(__name__)
 
 
 class Runner:
-    """Runs the bodies of tasks and says how they ended."""
+    """Runs the bodies of tasks and says how they ended.
+
+    ``on_error`` is called with what a body of ``run`` raised, whatever it is.
+    """
 
     def __init__(
         self,
@@ -48,12 +51,14 @@ class Runner:
         *,
         max_result_bytes: int,
         max_error_bytes: int,
+        on_error: Callable[[BaseException], None] = lambda _error: None,
     ) -> None:
         self._scope = scope
         self._keeper = keeper
         self._find = find
         self._max_result_bytes = max_result_bytes
         self._max_error_bytes = max_error_bytes
+        self._on_error = on_error
 
     def run(self, attempt: Attempt) -> Outcome | None:
         """Run the body; how it ended.
@@ -63,7 +68,7 @@ class Runner:
         """
         task = self._find(attempt.job.task_name)
         attempt.began = time.monotonic()
-        set_current(attempt)
+        token = set_current(attempt)
         try:
             task = _require(task, attempt.job)
             args, kwargs = decode_call(attempt.job.payload)
@@ -71,9 +76,10 @@ class Runner:
                 return self._run_together(attempt, task, args, kwargs)
             return self._completed(attempt, self._call(task, args, kwargs))
         except BaseException as error:
+            self._on_error(error)
             return self._failed(attempt, task, error)
         finally:
-            set_current(None)
+            reset_current(token)
 
     async def run_async(self, attempt: Attempt) -> Outcome | None:
         """``run`` for an ``async def`` body, in the event loop at hand.
@@ -83,7 +89,7 @@ class Runner:
         """
         task = self._find(attempt.job.task_name)
         attempt.began = time.monotonic()
-        set_current(attempt)
+        token = set_current(attempt)
         try:
             args, kwargs = decode_call(attempt.job.payload)
             value = await self._call_async(_require(task, attempt.job), args, kwargs)
@@ -97,7 +103,7 @@ class Runner:
         except BaseException as error:
             return self._failed(attempt, task, error)
         finally:
-            set_current(None)
+            reset_current(token)
 
     def _call(self, task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if task.is_async:

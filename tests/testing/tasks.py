@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from flexiq_django import Queue, current_job
+from flexiq_django.testing import run_pending
 from tests.testapp.models import Mark
 
 lab = Queue("lab")
@@ -111,3 +114,60 @@ async def check_in_a_coroutine() -> str:
     """Ask whether to go on, from a coroutine."""
     current_job.check_cancelled()
     return "went on"
+
+
+@lab.task(max_retries=0)
+def run_another() -> list[str]:
+    """The id of the job, before and after others have run inside."""
+    return [current_job.id, (run_pending(queue=lab), current_job.id)[1]]
+
+
+@lab.task(max_retries=0)
+def pass_on(key: str) -> str:
+    """Enqueue a note, then leave a mark; how the job stands that was enqueued."""
+    job = note.delay(key)
+    Mark.objects.create(key="before the end")
+    return job.status
+
+
+@lab.task(max_retries=0)
+def ping(rest: int) -> None:
+    """Leave a mark and enqueue into the other queue, until it is 0."""
+    Mark.objects.create(key=f"ping {rest}")
+    if rest:
+        pong.delay(rest - 1)
+
+
+@yearly.task(max_retries=0)
+def pong(rest: int) -> None:
+    """The other one."""
+    Mark.objects.create(key=f"pong {rest}")
+    if rest:
+        ping.delay(rest - 1)
+
+
+_STOPS = {
+    each.__name__: each for each in (KeyboardInterrupt, SystemExit, pytest.fail.Exception)
+}  # fmt: skip
+
+
+@lab.task(max_retries=0)
+def stop_it(kind: str) -> None:
+    """Raise what is no ``Exception``."""
+    raise _STOPS[kind]("enough")
+
+
+@lab.task(max_retries=0)
+async def stop_it_in_a_coroutine(kind: str) -> None:
+    """Raise what is no ``Exception``, from a coroutine."""
+    raise _STOPS[kind]("enough")
+
+
+monthly = Queue("monthly")
+
+
+@monthly.periodic(cron="0 0 1 * *", timezone="UTC", name="first")
+@monthly.task(name="tests.first")
+def on_the_first() -> None:
+    """Leave a mark on the first of each month."""
+    note("first")

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from flexiq_django import Queue, current_job
 from flexiq_django.core.errors import parse_error
@@ -22,7 +23,7 @@ from flexiq_django.exceptions import (
 )
 from flexiq_django.worker.attempt import late, too_late
 from tests.factories import ClaimedJobFactory
-from tests.worker.running import make_attempt, run
+from tests.worker.running import make_attempt, make_runner, run
 
 pytestmark = pytest.mark.django_db
 
@@ -60,6 +61,21 @@ def test_a_returned_value_is_the_result(queue: Queue, value: Any) -> None:
     assert (outcome.result and decode_result(outcome.result)) == (None if value is None else value)
     assert outcome.duration_ms is not None
     assert 0 <= outcome.duration_ms < 60_000
+
+
+def test_a_body_that_runs_inside_another_leaves_it_its_job(queue: Queue) -> None:
+    async def inner() -> str:
+        return current_job.id
+
+    def body() -> list[str]:
+        attempt = make_attempt(job_of(task_name="app.inner"))
+        async_to_sync(make_runner(queue).run_async)(attempt)
+        run(queue, attempt.job)
+        return [current_job.id]
+
+    queue.task(name="app.inner")(inner)
+    job = job_of()
+    assert decode_result(run_body(queue, body, job).result or "") == [str(job.id)]
 
 
 def test_the_arguments_arrive_as_they_were_given(queue: Queue) -> None:
