@@ -154,11 +154,11 @@ class SessionNet:
         self._scope, self._call, self._on_ready, self._after = scope, call, on_ready, ""
 
     def run(self) -> float:
-        """Walk on over the lines."""
+        """Walk on over the lines, without a rest until that is through."""
         self._after, moved = self._call(lambda: sessions.sweep(self._scope, self._after))
         if moved:
             self._on_ready(moved)
-        return 1.0 if self._after else NET_SECONDS
+        return 0.0 if self._after else NET_SECONDS
 
 
 class Periodic:

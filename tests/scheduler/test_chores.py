@@ -165,6 +165,17 @@ def test_the_net_catches_lines_that_nobody_holds() -> None:
     assert stored(job.id).ready_lane == "default"
 
 
+def test_the_net_goes_on_at_once_until_it_has_seen_every_line() -> None:
+    long = JobFactory.build_batch(500, ready_lane=None, session_id="a", session_line="a")
+    Job.objects.bulk_create(long)
+    JobFactory(session_id="a", session_slot="a")
+    lost = JobFactory(ready_lane=None, session_id="b", session_line="b")
+    net = SessionNet(at(), call, lambda _count: None)
+
+    assert [net.run(), net.run()] == [0.0, chores.NET_SECONDS]
+    assert stored(lost.id).session_slot == "b"
+
+
 # --- schedules ------------------------------------------------------------------------------------
 
 

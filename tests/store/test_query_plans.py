@@ -142,6 +142,13 @@ def hand_a_line_on() -> None:
     assert sessions.look(SCOPE, ["visit"]) == 0
 
 
+def sweep_lines() -> None:
+    """The net under the looks passes over a line that is longer than a batch."""
+    assert sessions.sweep(SCOPE, "session 0440", limit=50) == ("session 0490", 0)
+    assert sessions.sweep(SCOPE, "session 0490", limit=50) == ("visit", 0)
+    assert sessions.sweep(SCOPE, "visit", limit=50) == ("", 0)
+
+
 def find_lost() -> None:
     """The reaper's pick."""
     assert len(lease.expired(open_database(SCOPE), 10)) == 10
@@ -242,6 +249,12 @@ CASES = [
         verb=hand_a_line_on,
         indexes=("flexiq_jobs_line", "flexiq_jobs_session_slot"),
         most=60,
+    ),
+    Case(
+        verb=sweep_lines,
+        indexes=("flexiq_jobs_line", "flexiq_jobs_session_slot"),
+        sorts={"sqlite": 1},  # of the batch
+        most=600,
     ),
     Case(verb=find_lost, indexes=("flexiq_jobs_lease",), most=100),
     Case(verb=archive_ended, indexes=("flexiq_jobs_ended",), most=500),
