@@ -71,11 +71,11 @@ def recheck(scope: Scope, parents: Iterable[UUID]) -> list[UUID]:
         return resolve(database, _ended_of(wanted, found)).cancelled
 
 
-def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[UUID]]:
+def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, Moved]:
     """The net under ``recheck``: resolve open edges whose parent has ended or is gone.
 
     Looks at ``limit`` open edges with an id above ``after``. Returns the id to go on from (0 when
-    the walk is through) and the jobs cancelled.
+    the walk is through) and what became of the dependents.
     """
     database = open_database(scope)
     seen = list(
@@ -85,14 +85,14 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[U
         .values_list("id", "parent_id")[:limit]
     )
     if not seen:
-        return 0, []
+        return 0, Moved([], 0)
     parents = {parent for _, parent in seen}
     ended = _ended_of(parents, _statuses(database, parents))
-    cancelled: list[UUID] = []
+    moved = Moved([], 0)
     if ended:
         with database.transaction():
-            cancelled = resolve(database, ended).cancelled
-    return (seen[-1][0] if len(seen) == limit else 0), cancelled
+            moved = resolve(database, ended)
+    return (seen[-1][0] if len(seen) == limit else 0), moved
 
 
 class Moved(NamedTuple):

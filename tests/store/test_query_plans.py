@@ -166,7 +166,7 @@ def look_up_key() -> None:
 
 def cancel_expired() -> None:
     """Pending jobs that are too late to start."""
-    assert len(promote.cancel_expired(SCOPE, limit=10)) == 10
+    assert len(promote.cancel_expired(SCOPE, limit=10).cancelled) == 10
 
 
 def sweep_outlived() -> None:
