@@ -80,7 +80,7 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, Moved]
     database = open_database(scope)
     seen = list(
         JobDependency.objects.using(scope.using)
-        .filter(namespace=scope.namespace, is_open=True, id__gt=after)
+        .filter(open_in=scope.namespace, id__gt=after)
         .order_by("id")
         .values_list("id", "parent_id")[:limit]
     )

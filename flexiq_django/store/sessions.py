@@ -8,8 +8,6 @@ the indexes that claims read. Whoever ends a holder lets the next one go in the 
 from __future__ import annotations
 
 import contextlib
-import random
-import time
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from uuid import UUID
@@ -20,13 +18,12 @@ from flexiq_django.core.lanes import SEPARATOR
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.patience import tries
 
 #: How often the head of a line is picked anew while others move it under our hands.
 _TRIES = 20
 #: Seconds for which a look begins again while other transactions are in its way.
 _PATIENCE = 5.0
-#: Longest pause between two tries, in seconds.
-_LONGEST_PAUSE = 0.02
 
 _HEAD = (
     f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608 - names are our own
@@ -111,8 +108,7 @@ def sql_of_lane(database: Database) -> str:
 
 
 def _look(database: Database, session: str) -> int:
-    deadline, pause = time.monotonic() + _PATIENCE, 0.0003
-    while True:
+    for _ in tries(_PATIENCE):
         # Each try is a transaction of its own, which sees what is committed by then.
         with _passing(database), database.transaction():
             holder = _holder(database, session)
@@ -121,11 +117,7 @@ def _look(database: Database, session: str) -> int:
             rows = database.lock_rows("session_slot", [holder])
             if rows and rows[0][0] is not None:
                 return 0
-        if time.monotonic() > deadline:
-            return 0  # the sweep has the last word
-        # A worker's connection to SQLite does not wait for another writer by itself.
-        time.sleep(pause * (0.5 + random.random()))  # noqa: S311, TID251
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+    return 0  # the sweep has the last word
 
 
 @contextlib.contextmanager
