@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import Error as DjangoDatabaseError
+from django.db import transaction
 
 from flexiq_django import signals
 from flexiq_django.conf import get_settings
@@ -85,5 +86,5 @@ def _notify(scope: Scope, *, at_once: bool = False) -> None:
         return
     try:
         link.notify(scope)
-    except DatabaseError:
+    except DjangoDatabaseError:
         logger.warning("could not notify workers; they will find the job by polling", exc_info=True)

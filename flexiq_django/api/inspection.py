@@ -46,9 +46,10 @@ class Inspection:
     def why_waiting(self, job_id: str) -> list[dict[str, str]]:
         """Why a pending job does not run at the moment: every reason, as ``code`` and ``text``.
 
-        Codes: ``due-later``, ``dependencies``, ``paused-queue``, ``concurrency-limit``,
-        ``rate-limit``, ``no-worker``, ``unserved-queue``, ``unserved-deployment``; ``ready`` when
-        nothing holds it but that no slot is free. Empty for a job that is not pending, or unknown.
+        Codes: ``due-later``, ``dependencies``, ``session`` (its text names the job that holds the
+        line), ``paused-queue``, ``concurrency-limit``, ``rate-limit``, ``no-worker``,
+        ``unserved-queue``, ``unserved-deployment``; ``ready`` when nothing holds it but that no
+        slot is free. Empty for a job that is not pending, or unknown.
         """
         key = check.parse_id(job_id)
         found = None if key is None else waiting.look(self.scope, key)

@@ -71,9 +71,10 @@ class Reviving:
 
         ``max_retries`` rises so that at least one attempt is left; id, history and progress stay.
         An archived job comes back from the archive. Its dead letter goes and its unique key is
-        taken again; jobs that were cancelled because of it stay cancelled. A recorded cancel is
-        never forgotten by itself: without ``clear_cancellation`` the next attempt of a cancelled
-        job is cancelled before its body begins. ``force`` is for a job that failed less than
+        taken again; jobs that were cancelled because of it stay cancelled. It runs without waiting
+        for its parents, whatever becomes of those that have not ended. A recorded cancel is never
+        forgotten by itself: without ``clear_cancellation`` the next attempt of a cancelled job is
+        cancelled before its body begins. ``force`` is for a job that failed less than
         ``LOCK_GRACE_SECONDS`` ago: its worker may still be executing it, but can write nothing.
 
         Raises ``JobNotFoundError``, ``JobNotGrantableError`` for a job that neither failed nor was

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from flexiq_django.core import fleet
 from flexiq_django.core.lanes import Lane, lane_name
@@ -23,12 +24,20 @@ class LimitState(NamedTuple):
     full_at: datetime | None
 
 
+class SessionLine(NamedTuple):
+    """The line of a session in which a job waits: who holds it, and the status of that job."""
+
+    holder: UUID | None = None
+    status: str = ""
+
+
 class Waiting(NamedTuple):
     """What is known of a pending job and of what may hold it."""
 
     lane: Lane
     is_ready: bool
     due_at: datetime | None
+    line: SessionLine | None
     open_dependencies: int
     is_paused: bool
     limits: Sequence[LimitState]
@@ -41,6 +50,8 @@ def reasons(job: Waiting) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if job.due_at is not None:
         found.append(("due-later", _due(job.due_at, job.now)))
+    elif job.line is not None:
+        found.append(("session", _line(job.line)))
     elif not job.is_ready:
         others = "another job" if job.open_dependencies == 1 else f"{job.open_dependencies} jobs"
         found.append(("dependencies", f"it waits for {others} to end"))
@@ -58,6 +69,12 @@ def _due(due_at: datetime, now: datetime) -> str:
     if seconds <= 0:
         return "it has become due, and the leader is about to make it ready"
     return f"it is due in {seconds:.0f} seconds"
+
+
+def _line(line: SessionLine) -> str:
+    if line.holder is None:
+        return "nobody holds the line of its session, and the next in it is about to go"
+    return f"job {line.holder} holds the line of its session, and is {line.status}"
 
 
 def _limit(limit: LimitState, now: datetime) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
-from django.db import DatabaseError
+from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.api import options as check
 from flexiq_django.conf import get_settings
@@ -50,11 +50,11 @@ def plain_errors() -> Iterator[None]:
         yield
     except (FlexiQError, NotImplementedError) as error:
         raise CommandError(str(error)) from None
-    except DatabaseError as error:
+    except DjangoDatabaseError as error:
         raise CommandError(complaint(error)) from None
 
 
-def complaint(error: DatabaseError) -> str:
+def complaint(error: DjangoDatabaseError) -> str:
     """What a database error means to whoever typed the command."""
     return f"the database cannot be read ({gist(error)}). Is it up, and have you run migrate?"
 

@@ -58,10 +58,12 @@ def promote_due(scope: Scope, call: Call, on_ready: Enqueued) -> float:
     return PROMOTE_SECONDS if wait is None else min(PROMOTE_SECONDS, wait)
 
 
-def expire(scope: Scope, call: Call) -> float:
+def expire(scope: Scope, call: Call, on_ready: Enqueued) -> float:
     """Cancel pending jobs that are too late to start."""
-    cancelled = call(lambda: promote.cancel_expired(scope))
-    return 0.0 if cancelled else EXPIRE_SECONDS
+    moved: dependencies.Moved = call(lambda: promote.cancel_expired(scope))
+    if moved.released:
+        on_ready(moved.released)
+    return 0.0 if moved.cancelled else EXPIRE_SECONDS
 
 
 def reap(
@@ -138,12 +140,15 @@ def forget_workers(scope: Scope, call: Call) -> float:
 class DependencyNet:
     """Finds dependents whose parent ended between their commit and their re-check."""
 
-    def __init__(self, scope: Scope, call: Call) -> None:
-        self._scope, self._call, self._after = scope, call, 0
+    def __init__(self, scope: Scope, call: Call, on_ready: Enqueued) -> None:
+        self._scope, self._call, self._on_ready, self._after = scope, call, on_ready, 0
 
     def run(self) -> float:
         """Walk on over the open edges."""
-        self._after, _ = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
+        moved: dependencies.Moved
+        self._after, moved = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
+        if moved.released:
+            self._on_ready(moved.released)
         return 1.0 if self._after else NET_SECONDS
 
 
@@ -154,11 +159,11 @@ class SessionNet:
         self._scope, self._call, self._on_ready, self._after = scope, call, on_ready, ""
 
     def run(self) -> float:
-        """Walk on over the lines."""
+        """Walk on over the lines, without a rest until that is through."""
         self._after, moved = self._call(lambda: sessions.sweep(self._scope, self._after))
         if moved:
             self._on_ready(moved)
-        return 1.0 if self._after else NET_SECONDS
+        return 0.0 if self._after else NET_SECONDS
 
 
 class Periodic:

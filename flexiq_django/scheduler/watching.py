@@ -54,7 +54,7 @@ class LaneWatch:
         for each in found:
             if each not in self._told:
                 logger.warning("%s", each.text)
-        for each in sorted(self._told.difference(found)):
+        for each in sorted(self._told.difference(found), key=lambda each: each.text):
             logger.info("no longer: %s", each.text)
         self._told = set(found)
         return LANE_SECONDS

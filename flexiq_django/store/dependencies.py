@@ -6,7 +6,7 @@ An edge is open until its parent has ended. A job with an open edge is in none o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
@@ -14,21 +14,15 @@ from flexiq_django.core.records import NewJob
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import DependencyError
 from flexiq_django.models import ArchivedJob, Job, JobDependency
-from flexiq_django.store import sessions
+from flexiq_django.store import edges, sessions
+from flexiq_django.store.edges import Parents, chunks
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
 
-EDGES = JobDependency._meta.db_table
-
-#: For each new job the parents that have not ended yet.
-Parents = Mapping[UUID, list[UUID]]
-
 _FAILURES = {JobStatus.DEAD.value, JobStatus.FAILED.value, JobStatus.CANCELLED.value}
 _ENDED = {status.value for status in TERMINAL}
 _CANCELLED = JobStatus.CANCELLED.value
-
-Key = TypeVar("Key", UUID, int)
 
 
 def open_parents(database: Database, jobs: Sequence[NewJob]) -> Parents:
@@ -60,23 +54,6 @@ def open_parents(database: Database, jobs: Sequence[NewJob]) -> Parents:
     return waiting
 
 
-def insert_edges(database: Database, jobs: Sequence[NewJob], parents: Parents) -> None:
-    """Store the edges of jobs, open for the parents that have not ended."""
-    rows = [
-        {
-            "job_id": database.id_text(job.id),
-            "parent_id": database.id_text(parent),
-            "is_open": int(parent in parents.get(job.id, ())),
-            "allow_failure": int(job.allow_parent_failure),
-        }
-        for job in jobs
-        for parent in job.parents
-    ]
-    columns = {"job_id": "id", "parent_id": "id", "is_open": "bool", "allow_failure": "bool"}
-    values = {"namespace": "%(namespace)s", **{name: f"b.{name}" for name in columns}}
-    database.insert_rows(EDGES, values, columns, rows)
-
-
 def recheck(scope: Scope, parents: Iterable[UUID]) -> list[UUID]:
     """Release dependents of parents that ended while the dependents were being enqueued.
 
@@ -94,28 +71,28 @@ def recheck(scope: Scope, parents: Iterable[UUID]) -> list[UUID]:
         return resolve(database, _ended_of(wanted, found)).cancelled
 
 
-def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, list[UUID]]:
+def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, Moved]:
     """The net under ``recheck``: resolve open edges whose parent has ended or is gone.
 
     Looks at ``limit`` open edges with an id above ``after``. Returns the id to go on from (0 when
-    the walk is through) and the jobs cancelled.
+    the walk is through) and what became of the dependents.
     """
     database = open_database(scope)
-    edges = list(
+    seen = list(
         JobDependency.objects.using(scope.using)
-        .filter(namespace=scope.namespace, is_open=True, id__gt=after)
+        .filter(open_in=scope.namespace, id__gt=after)
         .order_by("id")
         .values_list("id", "parent_id")[:limit]
     )
-    if not edges:
-        return 0, []
-    parents = {parent for _, parent in edges}
+    if not seen:
+        return 0, Moved([], 0)
+    parents = {parent for _, parent in seen}
     ended = _ended_of(parents, _statuses(database, parents))
-    cancelled: list[UUID] = []
+    moved = Moved([], 0)
     if ended:
         with database.transaction():
-            cancelled = resolve(database, ended).cancelled
-    return (edges[-1][0] if len(edges) == limit else 0), cancelled
+            moved = resolve(database, ended)
+    return (seen[-1][0] if len(seen) == limit else 0), moved
 
 
 class Moved(NamedTuple):
@@ -141,31 +118,39 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
         for parent, status in ended.items()
     }
     while ended:
-        edges = _open_edges(database, ended)
-        if not edges:
+        found = edges.open_to(database, ended)
+        if not found:
             break
         # Lock the dependents before looking at their other edges: two parents that end at the same
         # moment would otherwise each see the other's edge still open, and nobody would release.
-        children = sorted({edge.child for edge in edges})
+        columns = "id, status, queue, deployment_id, session_id, session_slot"
         rows = {
             database.read_id(row[0]): row
-            for row in database.lock_rows("id, status, queue, deployment_id, session_id", children)
+            for row in database.lock_rows(columns, sorted({edge.child for edge in found}))
         }
-        _close_edges(database, edges)
+        still_open = edges.still_open(database, sorted({edge.child for edge in found}))
+        # Not one that was closed while we waited: its job was moved, or was told to go without us.
+        found = [edge for edge in found if edge.id in still_open]
+        edges.close(database, found)
         doomed: dict[UUID, UUID] = {}
-        for edge in edges:
+        for edge in found:
+            del still_open[edge.id]
             if ended[edge.parent] in _FAILURES and not edge.allow_failure:
                 doomed.setdefault(edge.child, edge.parent)
-        blocked = _with_open_edges(database, children)
-        waiting = {key: row for key, row in rows.items() if row[1] == JobStatus.PENDING.value}
-        released += _release(
-            database,
-            [row for key, row in waiting.items() if key not in doomed and key not in blocked],
-        )
+        blocked = {*still_open.values(), *doomed}
+        waiting = {
+            edge.child: rows[edge.child]
+            for edge in found
+            if edge.child in rows and rows[edge.child][1] == JobStatus.PENDING.value
+        }
+        released += _release(database, [row for key, row in waiting.items() if key not in blocked])
         # Grandchildren name the job the cascade began with, not their own parent.
         causes = {key: causes[parent] for key, parent in doomed.items() if key in waiting}
         fallen = _cancel(database, causes)
         cancelled += fallen
+        # As a rule a job with an open edge holds no line; but whoever ends a holder hands it on.
+        lines = {waiting[key][5] for key in fallen} - {None}
+        released += sessions.hand_on(database, lines) if lines else 0
         ended = dict.fromkeys(fallen, _CANCELLED)
     return Moved(cancelled, released)
 
@@ -182,7 +167,7 @@ def _statuses(database: Database, ids: set[UUID]) -> dict[UUID, str]:
     found: dict[UUID, str] = {}
     # In this order: a job that is being archived between the two looks is seen by the second.
     for model in (Job, ArchivedJob):
-        for chunk in _chunks(sorted(ids)):
+        for chunk in chunks(sorted(ids)):
             rows = model.objects.using(alias).filter(namespace=namespace, id__in=chunk)
             found.update(rows.values_list("id", "status"))
     return found
@@ -191,59 +176,10 @@ def _statuses(database: Database, ids: set[UUID]) -> dict[UUID, str]:
 def _archived(database: Database, ids: set[UUID]) -> dict[UUID, str]:
     alias, namespace = database.scope.using, database.scope.namespace
     found: dict[UUID, str] = {}
-    for chunk in _chunks(sorted(ids)):
+    for chunk in chunks(sorted(ids)):
         rows = ArchivedJob.objects.using(alias).filter(namespace=namespace, id__in=chunk)
         found.update(rows.values_list("id", "status"))
     return found
-
-
-def _chunks(ids: Sequence[Key], size: int = 500) -> Iterable[Sequence[Key]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))
-
-
-class _Edge(NamedTuple):
-    id: int
-    child: UUID
-    parent: UUID
-    allow_failure: bool
-
-
-def _open_edges(database: Database, parents: Iterable[UUID]) -> list[_Edge]:
-    edges: list[_Edge] = []
-    for chunk in _chunks(list(parents)):
-        condition, params = database.among("parent_id", chunk)
-        rows = database.fetch(
-            "SELECT id, job_id, parent_id, allow_failure"  # noqa: S608 - names are our own
-            f" FROM {EDGES} WHERE {condition} AND is_open = {database.true}",
-            params,
-        )
-        edges += [
-            _Edge(key, database.read_id(child), database.read_id(parent), bool(allow))
-            for key, child, parent, allow in rows
-        ]
-    return edges
-
-
-def _with_open_edges(database: Database, children: Sequence[UUID]) -> set[UUID]:
-    blocked: set[UUID] = set()
-    for chunk in _chunks(children):
-        condition, params = database.among("job_id", chunk)
-        rows = database.fetch(
-            f"SELECT DISTINCT job_id FROM {EDGES}"  # noqa: S608
-            f" WHERE {condition} AND is_open = {database.true}{database.latest}",
-            params,
-        )
-        blocked.update(database.read_id(key) for (key,) in rows)
-    return blocked
-
-
-def _close_edges(database: Database, edges: Iterable[_Edge]) -> None:
-    # Exactly those we saw: an edge that was committed since belongs to a child that nobody has
-    # looked at, and its re-check finds it only while it is open.
-    for chunk in _chunks(sorted(edge.id for edge in edges)):
-        JobDependency.objects.using(database.scope.using).filter(id__in=chunk, is_open=True).update(
-            is_open=False
-        )
 
 
 def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> int:
@@ -260,7 +196,7 @@ def _release(database: Database, rows: Sequence[tuple[Any, ...]]) -> int:
         {"id": "id", "lane": "text"},
         [
             {"id": database.id_text(database.read_id(key)), "lane": lane_name(queue, deployment)}
-            for key, _, queue, deployment, _ in rows
+            for key, _, queue, deployment, _, _ in rows
         ],
         "j.status = 'pending' AND j.ready_lane IS NULL AND j.promote_at IS NULL"
         " AND j.session_line IS NULL",

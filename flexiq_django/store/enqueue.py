@@ -12,7 +12,7 @@ from flexiq_django.core.records import NewJob
 from flexiq_django.exceptions import TaskRevokedError, UniqueKeyError
 from flexiq_django.models import TaskState
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store import dependencies, sessions
+from flexiq_django.store import dependencies, edges, sessions
 from flexiq_django.store.admission import Depths, admitted
 from flexiq_django.store.keys import active_key
 from flexiq_django.store.scope import Scope
@@ -120,7 +120,7 @@ def _insert_all(database: Database, jobs: Sequence[NewJob], *, notify: bool) -> 
             _insert(database, plain, parents)
         stands_for = _insert_keyed(database, keyed, parents)
         stored = [job for job in jobs if stands_for.get(job.id, job.id) == job.id]
-        dependencies.insert_edges(database, stored, parents)
+        edges.insert_edges(database, stored, parents)
         if notify:
             database.notify()
     return [stands_for.get(job.id, job.id) for job in jobs]
@@ -141,7 +141,7 @@ def insert_copies(database: Database, jobs: Sequence[NewJob]) -> None:
 def _insert(
     database: Database,
     jobs: Sequence[NewJob],
-    parents: dependencies.Parents,
+    parents: edges.Parents,
     *,
     notify: bool = False,
 ) -> None:
@@ -162,7 +162,7 @@ def _refusal(job: NewJob) -> str:
 
 
 def _insert_keyed(
-    database: Database, jobs: Sequence[NewJob], parents: dependencies.Parents
+    database: Database, jobs: Sequence[NewJob], parents: edges.Parents
 ) -> dict[UUID, UUID]:
     """Insert jobs that carry a unique key; for each job the id of the holder of its key."""
     first: dict[str, NewJob] = {}
@@ -227,7 +227,7 @@ def _values(database: Database) -> Mapping[str, str]:
 
 
 def _rows(
-    database: Database, jobs: Sequence[NewJob], parents: dependencies.Parents
+    database: Database, jobs: Sequence[NewJob], parents: edges.Parents
 ) -> list[dict[str, Any]]:
     rows = []
     for job in jobs:

@@ -19,7 +19,7 @@ from flexiq_django.exceptions import (
 )
 from flexiq_django.models import ArchivedJob, DeadLetter, TaskState
 from flexiq_django.models.job import BaseJob
-from flexiq_django.store import sessions
+from flexiq_django.store import edges, sessions
 from flexiq_django.store.gates import limited_tasks
 from flexiq_django.store.history import DEAD, forget_replay_error
 from flexiq_django.store.keys import active_key
@@ -52,8 +52,9 @@ def grant(
     """Make a dead or cancelled job ready again, and raise its budget to one attempt more than used.
 
     An archived job comes back from the archive. Its dead letter goes, its unique key is taken
-    again; dependents that fell with it stay cancelled. A job of a session goes to the end of its
-    line. A request to cancel stays, and a cancelled job has one, unless ``clear_cancellation``:
+    again; dependents that fell with it stay cancelled. It runs without waiting for its parents,
+    whatever becomes of those that have not ended. A job of a session goes to the end of its line.
+    A request to cancel stays, and a cancelled job has one, unless ``clear_cancellation``:
     then its next attempt is cancelled before its body begins. Nothing is changed by a call that
     raises: ``JobNotFoundError``; ``JobNotGrantableError`` for another status;
     ``JobMayStillRunError`` if the job failed less than ``grace_ms`` ago; ``TaskRevokedError``;
@@ -69,6 +70,8 @@ def grant(
             key = None if job["unique_key"] is None else active_key(job["unique_key"])
             if not _restart(database, job_id, job, key, limited, clear_cancellation, grace_ms):
                 raise _refusal(database, job_id, job, grace_ms)
+            # Or what becomes of its parents would hold it up, or cancel it once more.
+            edges.close_all_of(database, job_id)
             if job["session_id"] is not None:
                 sessions.look_after_commit(scope, {job["session_id"]})
             forget_replay_error(database, job_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from uuid import UUID
 
 from flexiq_django.core.status import JobStatus
 from flexiq_django.store import dependencies, history, sessions
@@ -27,8 +26,8 @@ def promote_due(scope: Scope) -> tuple[int, float | None]:
     return len(lines), _seconds_until_due(database)
 
 
-def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
-    """Cancel pending jobs that are too late to start, with their dependents; the ids cancelled."""
+def cancel_expired(scope: Scope, *, limit: int = 100) -> dependencies.Moved:
+    """Cancel pending jobs that are too late to start, with their dependents; what became of all."""
     database = open_database(scope)
     due = database.fetch(
         f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
@@ -36,7 +35,7 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
         {"limit": limit},
     )
     if not due:
-        return []
+        return dependencies.Moved([], 0)
     with database.transaction():
         cancelled = database.update_joined(
             JOBS,
@@ -46,9 +45,9 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> list[UUID]:
             "j.status = 'pending' AND j.expires_at <= {now}",
         )
         history.note_replay_errors(database, cancelled)
-        sessions.hand_on_after(database, cancelled)
+        handed_on = sessions.hand_on_after(database, cancelled)
         moved = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
-    return sorted(cancelled) + moved.cancelled
+    return dependencies.Moved(sorted(cancelled) + moved.cancelled, handed_on + moved.released)
 
 
 def _seconds_until_due(database: Database) -> float | None:

@@ -18,13 +18,25 @@ from flexiq_django.core.lanes import SEPARATOR
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.patience import tries
 
-#: How often a look begins again while others move the line under its hands.
+#: How often the head of a line is picked anew while others move it under our hands.
 _TRIES = 20
+#: Seconds for which a look begins again while other transactions are in its way.
+_PATIENCE = 5.0
 
 _HEAD = (
     f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608 - names are our own
     " AND session_line = %(session)s ORDER BY scheduled_at, id LIMIT 1"
+)
+
+#: The next lines, how many places of each were read, and whether anybody holds it.
+_LINES = (
+    "SELECT w.name, COUNT(*), EXISTS (SELECT 1"  # noqa: S608
+    f" FROM {JOBS} AS h WHERE h.namespace = %(namespace)s AND h.session_slot = w.name)"
+    f" FROM (SELECT session_line AS name FROM {JOBS} WHERE namespace = %(namespace)s"
+    " AND session_line > %(after)s ORDER BY session_line LIMIT %(limit)s) AS w"
+    " GROUP BY w.name ORDER BY w.name"
 )
 
 
@@ -75,26 +87,18 @@ def look(scope: Scope, sessions: Iterable[str]) -> int:
     return sum(_look(database, session) for session in sorted(set(sessions)))
 
 
-def sweep(scope: Scope, after: str, limit: int = 200) -> tuple[str, int]:
+def sweep(scope: Scope, after: str, limit: int = 500) -> tuple[str, int]:
     """The net under ``look``, for a process that died before it: look at lines without a holder.
 
-    Walks over ``limit`` lines whose names come after ``after``. Returns the name to go on from
-    (empty when the walk is through) and how many jobs went.
+    Reads ``limit`` places in the lines whose names come after ``after``, and passes over the rest
+    of a line that is longer. Returns the name to go on from (empty when the walk is through) and
+    how many jobs went.
     """
     database = open_database(scope)
-    moved = 0
-    for _ in range(limit):
-        rows = database.fetch(
-            f"SELECT MIN(session_line) FROM {JOBS}"  # noqa: S608
-            " WHERE namespace = %(namespace)s AND session_line > %(after)s",
-            {"after": after},
-        )
-        if rows[0][0] is None:
-            return "", moved
-        after = rows[0][0]
-        if _holder(database, after) is None:
-            moved += _look(database, after)
-    return after, moved
+    rows = database.fetch(_LINES, {"after": after, "limit": limit})
+    moved = sum(_look(database, name) for name, _places, is_held in rows if not is_held)
+    is_through = sum(places for _name, places, _is_held in rows) < limit
+    return "" if is_through else rows[-1][0], moved
 
 
 def sql_of_lane(database: Database) -> str:
@@ -104,7 +108,7 @@ def sql_of_lane(database: Database) -> str:
 
 
 def _look(database: Database, session: str) -> int:
-    for _ in range(_TRIES):
+    for _ in tries(_PATIENCE):
         # Each try is a transaction of its own, which sees what is committed by then.
         with _passing(database), database.transaction():
             holder = _holder(database, session)
@@ -113,7 +117,7 @@ def _look(database: Database, session: str) -> int:
             rows = database.lock_rows("session_slot", [holder])
             if rows and rows[0][0] is not None:
                 return 0
-    return 0  # the line moves so fast that others have seen it; the sweep has the last word
+    return 0  # the sweep has the last word
 
 
 @contextlib.contextmanager

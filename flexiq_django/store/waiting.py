@@ -7,7 +7,7 @@ from uuid import UUID
 
 from flexiq_django.core.lanes import Lane
 from flexiq_django.core.rates import parse_rate_limit
-from flexiq_django.core.waiting import LimitState, Waiting
+from flexiq_django.core.waiting import LimitState, SessionLine, Waiting
 from flexiq_django.exceptions import InvalidLimitError
 from flexiq_django.models import Job, JobDependency, QueueState, TaskState
 from flexiq_django.store import inspect, workers
@@ -19,7 +19,7 @@ def look(scope: Scope, job_id: UUID) -> Waiting | None:
     job = (
         Job.objects.using(scope.using)
         .filter(namespace=scope.namespace, id=job_id, status="pending")
-        .values("queue", "task_name", "deployment_id", "ready_lane", "promote_at")
+        .values("queue", "task_name", "deployment_id", "ready_lane", "promote_at", "session_line")
         .first()
     )
     if job is None:
@@ -31,6 +31,7 @@ def look(scope: Scope, job_id: UUID) -> Waiting | None:
         lane=Lane(job["queue"], job["deployment_id"]),
         is_ready=job["ready_lane"] is not None,
         due_at=job["promote_at"],
+        line=_line(scope, job["session_line"]),
         open_dependencies=edges.count(),
         is_paused=queue is not None and queue.paused_at is not None,
         limits=[
@@ -39,6 +40,18 @@ def look(scope: Scope, job_id: UUID) -> Waiting | None:
         live=workers.live(scope),
         now=inspect.read_clock(scope),
     )
+
+
+def _line(scope: Scope, session: str | None) -> SessionLine | None:
+    if session is None:
+        return None
+    holder = (
+        Job.objects.using(scope.using)
+        .filter(namespace=scope.namespace, session_slot=session)
+        .values_list("id", "status")
+        .first()
+    )
+    return SessionLine() if holder is None else SessionLine(*holder)
 
 
 def _gate(scope: Scope, model: Any, name: str) -> Any:

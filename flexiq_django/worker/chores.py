@@ -44,7 +44,7 @@ def build_chores(
             ready(len(settlements))
 
     reap_seconds = min(chores.REAP_SECONDS, options.lock_grace / 2)
-    net = chores.DependencyNet(scope, call)
+    net = chores.DependencyNet(scope, call, ready)
     periodic = chores.Periodic(scope, call, catalogue.build, ready)
 
     auto_retry = options.auto_retry
@@ -65,7 +65,7 @@ def build_chores(
             chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
             chore("periodic", periodic.run),
             chore("reap", reap),
-            chore("expire", lambda: chores.expire(scope, call)),
+            chore("expire", lambda: chores.expire(scope, call, ready)),
             chore("dependencies", net.run),
             chore("sessions", chores.SessionNet(scope, call, ready).run),
             *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from flexiq_django import signals
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import about
-from flexiq_django.store import claim, gates, lease
+from flexiq_django.store import claim, gates, lease, link
 from flexiq_django.worker.buffer import MOST, Buffer
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.executors.base import Executor
@@ -129,12 +129,17 @@ class ClaimLoop:
         )
 
     def give_back(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Return jobs whose body has not begun to where any worker can claim them."""
+        """Return jobs whose body has not begun to where any worker can claim them.
+
+        Others are told of ``jobs``, as these wait for a slot; not of those that were refused here.
+        """
         held = [*jobs, *(self._refused.popleft() for _ in range(len(self._refused)))]
         if held:
-            self._keeper.call(lambda: lease.release(self._scope, held))
+            released = self._keeper.call(lambda: lease.release(self._scope, held))
             self._holdings.drop(held)
             self.claimed -= len(held)
+            if self._options.listen and any(job.id in released for job in jobs):
+                self._keeper.call(lambda: link.notify(self._scope))
 
     def _room(self) -> int:
         """How many jobs to claim now; 0 while enough are at hand or the settler lags behind."""

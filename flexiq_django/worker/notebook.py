@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.api.context import Attempt
 from flexiq_django.core.records import ClaimedJob
@@ -141,7 +141,7 @@ def _look(scope: Scope, attempt: Attempt) -> None:
     key = (attempt.job.id, attempt.job.token)
     try:
         seen = journal.look(scope, [key]).get(attempt.job.id)
-    except DatabaseError:  # the heartbeat will tell; the task must not fail over it
+    except DjangoDatabaseError:  # the heartbeat will tell; the task must not fail over it
         logger.warning(
             "could not look whether job %s is cancelled",
             key[0],

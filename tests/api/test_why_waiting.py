@@ -57,6 +57,30 @@ def test_later_and_for_others() -> None:
     assert queue.why_waiting(both.id)[0]["text"] == "it waits for 2 jobs to end"
 
 
+def test_behind_another_of_its_session() -> None:
+    rows.make_worker()
+    queue = Queue()
+    slot = {"session_id": "s", "session_slot": "s"}
+    line = {"session_id": "s", "session_line": "s", "ready_lane": None}
+    behind = rows.make_job("pending", **line)
+    rows.make_job("pending", namespace="elsewhere", **slot)
+    assert queue.why_waiting(str(behind.pk)) == [
+        {
+            "code": "session",
+            "text": "nobody holds the line of its session, and the next in it is about to go",
+        }
+    ]
+
+    holder = rows.make_job("running", **slot)
+    assert queue.why_waiting(str(behind.pk)) == [
+        {
+            "code": "session",
+            "text": f"job {holder.pk} holds the line of its session, and is running",
+        }
+    ]
+    assert codes(queue, str(holder.pk)) == []
+
+
 def test_every_reason_is_named() -> None:
     queue = Queue()
     job = queue.enqueue("app.work", queue="mail", deployment_id="gpu", delay=3_600)
@@ -101,9 +125,12 @@ def test_the_page_of_the_job_says_it(sign_in: SignIn) -> None:
     job = queue.enqueue("app.work", queue="mail")
     queue.pause("mail")
     done = rows.make_job("complete")
+    holder = rows.make_job("running", session_id="s", session_slot="s")
+    behind = rows.make_job("pending", session_id="s", session_line="s", ready_lane=None)
 
     def page(key: object) -> str:
         return superuser.get(reverse("admin:flexiq_django_job_change", args=[key])).text
 
     assert "queue mail is paused; it is in queue mail, and no worker is alive" in page(job.id)
     assert "is paused" not in page(done.pk)
+    assert f"job {holder.pk} holds the line of its session" in page(behind.pk)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import InterfaceError, connection
 
 from tests.admin import rows
 from tests.processes import WorkerProcess
@@ -177,6 +178,17 @@ def test_exit_codes_of_a_process(start_worker: RunCommand, arguments: list[str],
 
     assert process.wait() == code
     assert "Traceback" not in process.log
+
+
+@pytest.mark.django_db
+def test_a_connection_that_the_driver_gave_up_is_a_reason() -> None:
+    def refuse(*_statement: Any) -> None:
+        raise InterfaceError("connection already closed")
+
+    with connection.execute_wrapper(refuse):
+        code, found, _ = health()
+
+    assert (code, [each["code"] for each in found["reasons"]]) == (1, ["database-away"])
 
 
 def test_a_database_that_is_away_is_one_line(start_worker: RunCommand) -> None:

@@ -66,8 +66,20 @@ def test_promotion_never_rests_long() -> None:
 def test_expiry_goes_on_while_there_is_something() -> None:
     enqueue_one(expires_ms=1)
 
-    assert chores.expire(at(1), call) == 0
-    assert chores.expire(at(1), call) == chores.EXPIRE_SECONDS
+    assert chores.expire(at(1), call, pytest.fail) == 0
+    assert chores.expire(at(1), call, pytest.fail) == chores.EXPIRE_SECONDS
+
+
+def test_expiry_tells_of_what_may_go_now() -> None:
+    parent = enqueue_one(expires_ms=1)
+    enqueue_one(parents=(parent,), allow_parent_failure=True)
+    enqueue_one(session_id="s", expires_ms=1)
+    enqueue_one(session_id="s")
+    ready: list[int] = []
+
+    chores.expire(at(1), call, ready.append)
+
+    assert ready == [2]
 
 
 def test_reaping_tells_what_it_settled_and_goes_on() -> None:
@@ -151,7 +163,11 @@ def test_the_net_catches_lost_dependents() -> None:
     child = JobFactory(waiting=True)
     JobDependencyFactory(job_id=child.id, parent_id=new_id())
 
-    assert DependencyNet(at(), call).run() == chores.NET_SECONDS
+    ready: list[int] = []
+    net = DependencyNet(at(), call, ready.append)
+
+    assert net.run() == net.run() == chores.NET_SECONDS
+    assert ready == [1]
     assert stored(child.id).ready_lane == "default"
 
 
@@ -163,6 +179,17 @@ def test_the_net_catches_lines_that_nobody_holds() -> None:
     assert net.run() == net.run() == chores.NET_SECONDS
     assert ready == [1]
     assert stored(job.id).ready_lane == "default"
+
+
+def test_the_net_goes_on_at_once_until_it_has_seen_every_line() -> None:
+    long = JobFactory.build_batch(500, ready_lane=None, session_id="a", session_line="a")
+    Job.objects.bulk_create(long)
+    JobFactory(session_id="a", session_slot="a")
+    lost = JobFactory(ready_lane=None, session_id="b", session_line="b")
+    net = SessionNet(at(), call, lambda _count: None)
+
+    assert [net.run(), net.run()] == [0.0, chores.NET_SECONDS]
+    assert stored(lost.id).session_slot == "b"
 
 
 # --- schedules ------------------------------------------------------------------------------------

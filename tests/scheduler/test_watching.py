@@ -114,6 +114,21 @@ def test_a_lane_that_nobody_serves_is_told_once_until_somebody_does(
     assert told() == []
 
 
+def test_lanes_of_one_queue_with_and_without_a_deployment_are_served_again(
+    told: Callable[[], list[str]],
+) -> None:
+    watch = LaneWatch(at(), call)
+    enqueue_one(queue="mail")
+    enqueue_one(queue="mail", deployment_id="blue")
+    watch.run()
+    assert len(told()) == 2
+
+    claim(queues=["mail"], deployment_id="blue")
+    watch.run()
+
+    assert [text.split(":")[0] for text in told()] == ["no longer", "no longer"]
+
+
 def test_a_look_reads_lanes_and_not_jobs(told: Callable[[], list[str]]) -> None:
     def statements() -> int:
         with CaptureQueriesContext(connection) as seen:

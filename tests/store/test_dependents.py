@@ -183,7 +183,7 @@ def test_an_expiry_falls_through() -> None:
     root = enqueue_one(expires_ms=1_000)
     child = child_of(root)
 
-    assert cancel_expired(at(1)) == [root, child]
+    assert cancel_expired(at(1)).cancelled == [root, child]
     assert stored(child).error == f"dependency cancelled: {root}"
 
 

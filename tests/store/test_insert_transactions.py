@@ -83,13 +83,13 @@ def test_nobody_sees_the_job_before_the_commit(
 def test_jobs_with_parents_are_stored_with_their_edges_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from flexiq_django.store import dependencies
+    from flexiq_django.store import edges
 
     def fail(*_: object) -> None:
         raise RollBack
 
     parent = enqueue_one()
-    monkeypatch.setattr(dependencies, "insert_edges", fail)
+    monkeypatch.setattr(edges, "insert_edges", fail)
     with pytest.raises(RollBack):
         enqueue(2, parents=(parent,))
 

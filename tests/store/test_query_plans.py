@@ -27,6 +27,7 @@ from flexiq_django.store import (
     archive,
     claim,
     dead_letters,
+    dependencies,
     journal,
     lease,
     operate,
@@ -90,6 +91,11 @@ def _store_crowd() -> None:
             JobDependency(namespace=namespace, job_id=key, parent_id=new_id(), is_open=False)
             for key in new_ids(4 * TRAPS // share)
         )
+        parent_id = Job.objects.filter(namespace=namespace, lease_at__isnull=False).first().id
+        JobDependency.objects.bulk_create(
+            JobDependency(namespace=namespace, job_id=key, parent_id=parent_id, is_open=True)
+            for key in new_ids(20)
+        )
         for model, fields in _HISTORY.items():
             at = {name: now - HOUR if value is None else value for name, value in fields.items()}
             crowd.store(model, 4 * TRAPS // share, {"namespace": namespace, "job_id": None, **at})
@@ -142,6 +148,18 @@ def hand_a_line_on() -> None:
     assert sessions.look(SCOPE, ["visit"]) == 0
 
 
+def sweep_lines() -> None:
+    """The net under the looks passes over a line that is longer than a batch."""
+    assert sessions.sweep(SCOPE, "session 0440", limit=50) == ("session 0490", 0)
+    assert sessions.sweep(SCOPE, "session 0490", limit=50) == ("visit", 0)
+    assert sessions.sweep(SCOPE, "visit", limit=50) == ("", 0)
+
+
+def sweep_edges() -> None:
+    """Open edges of a namespace, behind many that are closed."""
+    assert dependencies.sweep_ended(SCOPE, 0, limit=WANTED) == (0, ([], 0))
+
+
 def find_lost() -> None:
     """The reaper's pick."""
     assert len(lease.expired(open_database(SCOPE), 10)) == 10
@@ -159,7 +177,7 @@ def look_up_key() -> None:
 
 def cancel_expired() -> None:
     """Pending jobs that are too late to start."""
-    assert len(promote.cancel_expired(SCOPE, limit=10)) == 10
+    assert len(promote.cancel_expired(SCOPE, limit=10).cancelled) == 10
 
 
 def sweep_outlived() -> None:
@@ -243,6 +261,13 @@ CASES = [
         indexes=("flexiq_jobs_line", "flexiq_jobs_session_slot"),
         most=60,
     ),
+    Case(
+        verb=sweep_lines,
+        indexes=("flexiq_jobs_line", "flexiq_jobs_session_slot"),
+        sorts={"sqlite": 1},  # of the batch
+        most=600,
+    ),
+    Case(verb=sweep_edges, indexes=("flexiq_deps_open",), most=200),
     Case(verb=find_lost, indexes=("flexiq_jobs_lease",), most=100),
     Case(verb=archive_ended, indexes=("flexiq_jobs_ended",), most=500),
     Case(verb=look_up_key, indexes=("flexiq_jobs_active_key",), most=10),

@@ -5,12 +5,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 
 from flexiq_django.models import Job
 from flexiq_django.store import (
     figures,
     lease,
+    link,
     operate,
     promote,
     purge,
@@ -24,6 +25,7 @@ from flexiq_django.store.enqueue import insert_jobs
 from tests.concurrency import OtherConnection, run_in_threads
 from tests.factories import JobFactory, NewJobFactory, at, later
 from tests.store.acting import claim, claim_one, enqueue, settlement, stored
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 commits = pytest.mark.django_db(transaction=True)
@@ -292,6 +294,34 @@ def test_a_look_waits_for_the_end_of_a_holder_that_is_being_written(
     (second,) = waiting.result(30)
 
     assert holders() == {"s": second}
+
+
+@commits
+def test_a_look_outlasts_another_writer(vendor: str, other_connection: OtherConnection) -> None:
+    if vendor != "sqlite":
+        pytest.skip("elsewhere writers do not refuse each other")
+    lost = JobFactory(ready_lane=None, session_id="s", session_line="s")
+    refused: list[BaseException] = []
+
+    def look_as_a_worker_does() -> int:
+        link.set_up(at(), 20)
+        with connection.execute_wrapper(note_refusals):
+            return sessions.look(at(), ["s"])
+
+    def note_refusals(execute: Any, *statement: Any) -> Any:
+        try:
+            return execute(*statement)
+        except OperationalError as error:
+            refused.append(error)
+            raise
+
+    with transaction.atomic():
+        enqueue(1)
+        looking = other_connection.submit(look_as_a_worker_does)
+        wait_until(lambda: len(refused) > 25 or looking.done())
+
+    assert looking.result(30) == 1
+    assert holders() == {"s": lost.id}
 
 
 def test_purge_of_a_completed_holder_changes_nothing_for_the_next() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import DataError
+from django.db import DataError, InterfaceError, connection
 
 from flexiq_django.models import TaskLog
 from flexiq_django.store import journal, operate
@@ -99,3 +99,20 @@ def test_a_look_brings_the_flags_up_to_date(desk: Desk, runs_in: str) -> None:
 
     assert [each.is_cancel_requested for each in attempts] == [False, True, False]
     assert [each.is_over for each in attempts] == [False, False, True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_look_that_the_driver_refuses_is_no_error_of_the_task(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_statement: Any) -> None:
+        raise InterfaceError("connection already closed")
+
+    job = running()
+    attempt = make_attempt(job)
+
+    with connection.execute_wrapper(refuse):
+        desk.notebook.look(attempt)
+
+    assert f"could not look whether job {job.id} is cancelled" in caplog.text
+    assert not attempt.is_over

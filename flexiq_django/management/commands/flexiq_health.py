@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.management.durations import parse_duration, parse_seconds
@@ -111,7 +111,7 @@ def look(scope: Scope, expected: Expected) -> dict[str, Any]:
     """The verdict; a database that cannot be read is one as well."""
     try:
         return judge(scope, expected)
-    except DatabaseError as error:
+    except DjangoDatabaseError as error:
         return answer(scope, [("database-away", complaint(error))])
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import DatabaseError, close_old_connections
+from django.db import Error as DjangoDatabaseError
+from django.db import close_old_connections
 
 from flexiq_django.core.status import COUNT_KEYS
 from flexiq_django.management.durations import parse_seconds
@@ -54,7 +55,7 @@ class Command(BaseCommand):
         while True:
             try:
                 text = self._text(scope, as_json)
-            except DatabaseError as error:
+            except DjangoDatabaseError as error:
                 self.stderr.write(complaint(error))
                 close_old_connections()  # the broken one, so that the next look gets a new one
             else:

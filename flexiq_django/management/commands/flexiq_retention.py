@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.api import retention
 from flexiq_django.api.windows import windows_of
@@ -66,7 +66,7 @@ class Command(BaseCommand):
                 self._sweep(scope, policy, found, as_json=given["json"], is_sure=given["yes"])
         except (FlexiQError, NotImplementedError) as error:
             raise CommandError(str(error)) from None
-        except DatabaseError as error:
+        except DjangoDatabaseError as error:
             text = f"the database does not answer as it should ({gist(error)})"
             raise CommandError(text) from None
 
