@@ -53,14 +53,19 @@ def get_result(backend: FlexiqBackend, result_id: Any) -> AnyResult:
 
 
 def read_result(scope: Scope, key: UUID) -> AnyResult | None:
-    """The result of a job; ``None`` if there is no such job of the framework.
+    """The result of a job; ``None`` if there is no such job of a task of the framework.
 
-    Raises ``TaskResultDoesNotExist`` if the task of the job is gone from the code.
+    However the job was stored: what counts is that its name is that of such a task. Raises
+    ``TaskResultDoesNotExist`` if the task of the job is gone from the code.
     """
     row = reading.read(scope, key)
-    if row is None or row["origin"] != "django_task":
+    if row is None:
         return None
-    notes = decode_notes(row["notes"]) or {}
+    is_of_backend = row["origin"] == "django_task"
+    if not is_of_backend and load_task(row["task_name"]) is None:
+        return None
+    # The notes of any other job are whatever its caller wrote there.
+    notes = (decode_notes(row["notes"]) or {}) if is_of_backend else {}
     alias = _alias(notes)
     errors = reading.errors_of(scope, key) if row["retry_count"] or row["error"] else []
     args, kwargs = decode_call(row["payload"])

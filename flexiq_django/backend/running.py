@@ -50,7 +50,7 @@ class _Body:
 
     def _begin(self) -> AnyResult:
         result = results.read_result(self._scope, UUID(current_job.id))
-        if result is None:
+        if result is None:  # the job has been deleted meanwhile
             raise LeaseLost
         telling.tell(task_started, result)
         return result

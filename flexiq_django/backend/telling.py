@@ -33,11 +33,13 @@ def tell(signal: Signal, result: AnyResult) -> None:
 @contextlib.contextmanager
 def remembering(job_id: str) -> Iterator[None]:
     """Around a body: keep what it raises for the receivers of ``task_finished``."""
+    _errors.pop(job_id, None)  # of an earlier attempt that never came to be settled
     try:
         yield
     except BaseException as error:
         attempt = current_attempt()
-        if attempt is not None and attempt.is_settled_here:
+        # Once the time of an attempt is up, its end has been told without what it raises later.
+        if attempt is not None and attempt.is_settled_here and not attempt.is_over:
             _errors[job_id] = error
             while len(_errors) > _MOST:
                 _errors.popitem(last=False)
@@ -56,7 +58,7 @@ def _on_settled(
     if status not in TERMINAL or task_name not in finding.known_names:
         return
     result = results.read_result(Scope(using=using, namespace=namespace), UUID(job_id))
-    if result is None:  # deleted already, or a job of ours under the same name
+    if result is None:  # deleted already
         return
     if error is None:
         tell(task_finished, result)

@@ -14,6 +14,8 @@ SECRET_ALGORITHMS = {"HS256": 32, "HS384": 48, "HS512": 64}
 KEY_PAIR_ALGORITHMS = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
+#: The kind of public key that an algorithm takes, by its first two letters.
+_KEY_KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "Ed"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +112,11 @@ def _algorithm_problems(name: str, algorithms: Any, key: Any) -> Iterator[str]:
         yield (
             f"{name}['ALGORITHMS'] must all be among {', '.join(SECRET_ALGORITHMS)}, or all among"
             f" {', '.join(sorted(KEY_PAIR_ALGORITHMS))}."
+        )
+    elif len({_KEY_KINDS[each[:2]] for each in algorithms}) > 1:
+        yield (
+            f"{name}['ALGORITHMS'] must all take the same kind of key, as there is one KEY: RS* and"
+            " PS*, or ES*, or EdDSA."
         )
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from flexiq_django.api import options as check
-from flexiq_django.api.announce import announce
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
+from flexiq_django.api.storing import store_jobs
 from flexiq_django.db.database import JobDatabase, task_of
-from flexiq_django.store.enqueue import insert_jobs
 
 #: The task name of jobs that are given none. No worker knows a task of this name.
 UNNAMED = "flexiq_django.db"
@@ -33,7 +32,7 @@ def insert_job(
 
     Raises the named error of whatever is not allowed before anything is written:
     ``SerializationError``, ``PayloadTooLargeError``, ``InvalidOptionError``,
-    ``InvalidArgumentsError``, ``TaskRevokedError``.
+    ``InvalidArgumentsError``, ``TaskRevokedError``, ``QueueFull``.
     """
     options = {"queue": queue, "priority": priority, "max_retries": max_retries}
     return _insert(db, data, task_name, options)
@@ -49,7 +48,10 @@ def insert_job_with_trace(
     priority: int | None = None,
     max_retries: int | None = None,
 ) -> str:
-    """:func:`insert_job` with a label of up to 200 characters that ties the job to a trace."""
+    """:func:`insert_job` with a label of up to 200 characters that ties the job to a trace.
+
+    Raises what that raises, ``QueueFull`` among it.
+    """
     options = {"queue": queue, "priority": priority, "max_retries": max_retries}
     return _insert(db, data, task_name, {**options, "trace_id": trace_id})
 
@@ -68,7 +70,8 @@ def insert_job_full(
     ``attempt_id`` and ``trial_id`` (up to 200 characters each) are its place in a lineage that you
     keep elsewhere; they are stored and shown, nothing else. ``options`` are those of
     ``queue.enqueue()``. With a ``unique_key`` that is held the id of its holder is returned and
-    nothing is stored. Also raises ``DependencyError`` and ``UniqueKeyError``.
+    nothing is stored. Raises what ``insert_job`` raises, ``QueueFull`` among it, and
+    ``DependencyError`` and ``UniqueKeyError``.
     """
     return _insert(
         db,
@@ -94,6 +97,5 @@ def _insert(
         options["deployment_id"] = db.deployment_id
     jobs = build_jobs(db.queue, task_of(db, name) or name, [((data,), {})], options)
     jobs = [replace(job, attempt_id=attempt_id, trial_id=trial_id) for job in jobs]
-    ids = insert_jobs(db.scope, jobs)
-    announce(db.scope, ids, jobs)
-    return str(ids[0])
+    (handle,) = store_jobs(db.queue, jobs)
+    return handle.id

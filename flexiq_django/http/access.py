@@ -5,6 +5,7 @@ A request that carries a bearer token is judged by the token alone.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 from collections.abc import Iterator, Mapping
@@ -89,9 +90,20 @@ def _verified(token: str, rules: TokenRules) -> Mapping[str, Any]:
         # Not why: that would help whoever makes tokens up.
         raise _nobody("the token is not valid", "invalid_token") from None
     except (jwt.PyJWTError, ValueError, TypeError):
+        if _has_use(jwt, rules):  # so it is the token that chose another algorithm than it may
+            raise _nobody("the token is not valid", "invalid_token") from None
         logger.exception("FLEXIQ['OPERATOR']['JWT'] cannot be used")
         raise _unverifiable("the key is not one for its algorithms") from None
     return claims
+
+
+def _has_use(jwt: Any, rules: TokenRules) -> bool:
+    """Whether the key is one for some of its algorithms."""
+    for each in rules.ALGORITHMS:
+        with contextlib.suppress(jwt.PyJWTError, NotImplementedError, ValueError, TypeError):
+            jwt.PyJWS().get_algorithm_by_name(each).prepare_key(rules.KEY)
+            return True
+    return False
 
 
 def _scopes(claims: Mapping[str, Any]) -> Iterator[str]:

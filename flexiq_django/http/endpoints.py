@@ -47,7 +47,8 @@ STATS = Endpoint(
     name="stats",
     path="stats",
     method="GET",
-    summary="Job counts by status and the age of the oldest job that could be claimed, in seconds.",
+    summary="Job counts by status and the age of the oldest job that could be claimed, in seconds."
+    " failed counts the dead letters, the rest the jobs that are not archived.",
     content="Stats",
 )
 
@@ -55,7 +56,8 @@ JOBS = Endpoint(
     name="jobs",
     path="jobs",
     method="GET",
-    summary="A page of the jobs that are not archived. status=failed alone is the dead-letter list."
+    summary="A page of the jobs that are not archived. status=failed alone is the dead-letter list:"
+    " the jobs that have a dead letter, archived or not."
     f" Pages reach over the first {REACH:,} jobs that match. Sorted by anything but created_at,"
     f" they show the newest {REACH:,} in that order.",
     content="Page",

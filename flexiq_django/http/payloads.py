@@ -32,6 +32,10 @@ def statuses_of(words: Sequence[str]) -> frozenset[JobStatus] | None:
     return frozenset(each for each, word in WORDS.items() if word in words) or None
 
 
+#: The dead-letter list: what failed, and nothing else.
+FAILED = statuses_of(["failed"])
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 

@@ -29,7 +29,7 @@ from flexiq_django.http.access import Operator, identify
 from flexiq_django.http.answers import RefusedError, answer, refusal
 from flexiq_django.http.endpoints import Endpoint
 from flexiq_django.http.parameters import read_query
-from flexiq_django.store import browse, figures, link
+from flexiq_django.store import backlog, browse, figures, link
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,9 @@ def _unavailable(error: DatabaseError | InterfaceError) -> RefusedError:
 def stats(request: HttpRequest, operator: Operator, query: Mapping[str, Any]) -> HttpResponse:
     """Counts by status and the age of the oldest job that could be claimed."""
     scope = queue.scope
-    counts = figures.by_status(scope, list(JobStatus))
+    # What failed is what has a dead letter: the letters stay when their jobs are archived.
+    counts = figures.by_status(scope, [each for each in JobStatus if each is not JobStatus.DEAD])
+    counts[JobStatus.DEAD.value] = backlog.count(scope)
     return answer(payloads.stats(counts, queue.oldest_ready_seconds()))
 
 
@@ -122,16 +124,18 @@ def jobs(request: HttpRequest, operator: Operator, query: Mapping[str, Any]) -> 
             " match; ask for fewer by status, or sort the other way",
         )
     scope, statuses = queue.scope, payloads.statuses_of(query["status"])
-    rows = browse.browse(
-        scope,
-        statuses,
-        order=payloads.ORDERS[query["sort_by"]],
-        descending=query["sort_order"] == "desc",
-        limit=min(limit, browse.REACH - offset),
-        offset=offset,
-        with_payload=operator.sees_payloads,
-    )
-    total = sum(figures.by_status(scope, statuses or list(JobStatus)).values())
+    choice: dict[str, Any] = {
+        "order": payloads.ORDERS[query["sort_by"]],
+        "descending": query["sort_order"] == "desc",
+        "limit": min(limit, browse.REACH - offset),
+        "offset": offset,
+        "with_payload": operator.sees_payloads,
+    }
+    if statuses == payloads.FAILED:
+        rows, total = backlog.pages(scope, **choice), backlog.count(scope)
+    else:
+        rows = browse.browse(scope, statuses, **choice)
+        total = sum(figures.by_status(scope, statuses or list(JobStatus)).values())
     return answer(payloads.page(rows, number=number, limit=limit, total=total))
 
 

@@ -57,6 +57,7 @@ class DeadLetter(models.Model):
         ]
         indexes = [
             models.Index(name="flexiq_dead_failed", fields=["namespace", "failed_at", "id"]),
+            models.Index(name="flexiq_dead_age", fields=["namespace", "original_job_id"]),
             models.Index(name="flexiq_dead_job", fields=["original_job_id"]),
             SparseIndex(
                 name="flexiq_dead_auto_retry",

@@ -8,7 +8,7 @@ no page lies beyond them: what a listing costs is bounded, however many jobs the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -123,7 +123,12 @@ def _sorted(
         for each in (sorted(statuses) if statuses is not None else (None,))
     ]
     newest = islice(heapq.merge(*lists, key=lambda row: row[0], reverse=True), REACH)
-    keyed = [(order.key(*values), key) for key, *values in newest]
+    return arrange(newest, order, descending=descending)
+
+
+def arrange(rows: Iterable[tuple[Any, ...]], order: Order, *, descending: bool) -> list[UUID]:
+    """The ids in that order; of each row the id and the columns that the order looks at."""
+    keyed = [(order.key(*values), key) for key, *values in rows]
     present = sorted((pair for pair in keyed if pair[0] is not None), reverse=descending)
     absent = sorted((key for value, key in keyed if value is None), reverse=descending)
     return [key for _, key in present] + absent

@@ -90,8 +90,8 @@ def test_an_unknown_result_does_not_exist(unknown: Any) -> None:
         tasks.nothing.get_result(unknown)
 
 
-def test_a_job_of_ours_is_no_result() -> None:
-    job = queue.enqueue("tests.backend.tasks.nothing")
+def test_a_job_of_another_task_is_no_result() -> None:
+    job = queue.enqueue("tests.flows.tasks.quick")
     with pytest.raises(TaskResultDoesNotExist):
         backend().get_result(job.id)
 

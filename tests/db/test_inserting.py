@@ -13,10 +13,12 @@ from flexiq_django.exceptions import (
     InvalidArgumentsError,
     InvalidOptionError,
     PayloadTooLargeError,
+    QueueFull,
     SerializationError,
     TaskRevokedError,
 )
 from flexiq_django.models import Job
+from flexiq_django.testing import captured_jobs
 from tests.db.conftest import row_of
 
 
@@ -29,6 +31,22 @@ def test_the_data_are_the_only_argument(place: jobs.JobDatabase) -> None:
     assert jobs.get_job(place, str(row.id)) == (
         str(row.id), 3, "pending", {"a": [1, date(2026, 1, 2)]}, None
     )  # fmt: skip
+
+
+def test_a_full_queue_refuses_and_a_test_sees_what_is_inserted(
+    place: jobs.JobDatabase, settings: Any
+) -> None:
+    settings.FLEXIQ = {**settings.FLEXIQ, "MAX_QUEUE_DEPTH": {"mail": 2}}
+    with captured_jobs() as seen:
+        first = jobs.insert_job(place, 1, queue="mail")
+        second = jobs.insert_job_with_trace(place, 1, "t", queue="mail")
+        jobs.insert_job(place, 1)
+
+    assert [job.id for job in seen][:2] == [first, second]
+    assert len(seen) == 3
+    for insert in (jobs.insert_job, jobs.insert_job_full):
+        with pytest.raises(QueueFull, match="'mail'"):
+            insert(place, 1, queue="mail")
 
 
 def test_trace_and_lineage(place: jobs.JobDatabase) -> None:

@@ -30,6 +30,19 @@ def test_every_page_is_in_the_menu() -> None:
     assert not missing, f"Add to nav in .mkdocs.yml: {missing}"
 
 
+def test_every_how_to_and_reference_page_is_in_the_table_of_the_first_page() -> None:
+    linked = set(read_links(DOCS / "index.md"))
+    missing = [
+        path
+        for page in all_pages()
+        if (path := page.relative_to(ROOT).as_posix().removeprefix("docs/")).startswith(
+            ("howto/", "reference/")
+        )
+        and path not in linked
+    ]
+    assert not missing, f"Add to the table in docs/index.md: {missing}"
+
+
 def test_pages_name_no_path_of_a_machine() -> None:
     found = [
         f"{page_name(page)}: {word}"

@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from django.contrib.auth.models import User
 from django.db import ProgrammingError, connection
 from django.test import Client
@@ -121,6 +121,25 @@ def test_a_key_that_is_none_switches_off(surface: Any, caplog: pytest.LogCapture
     assert response.status_code == 503
     assert "cannot be verified" in detail(response)
     assert "cannot be used" in caplog.text
+
+
+def test_an_algorithm_that_the_key_is_not_for_is_nobody(
+    surface: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Both are allowed, but the key is of the curve of one. The token is made up.
+    private = ec.generate_private_key(ec.SECP256R1())
+    public = private.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    rules = {"KEY": public.decode(), "ALGORITHMS": ["ES256", "ES384"]}
+    surface.FLEXIQ = {**surface.FLEXIQ, "OPERATOR": {"ENABLED": True, "JWT": rules}}
+    stranger = ec.generate_private_key(ec.SECP384R1())
+
+    right = jwt.encode({"scope": "admin"}, private, algorithm="ES256")
+    assert with_token(right).get("stats").status_code == 200
+    response = with_token(jwt.encode({"scope": "admin"}, stranger, algorithm="ES384")).get("stats")
+    assert (response.status_code, detail(response)) == (401, "the token is not valid")
+    assert "cannot be used" not in caplog.text
 
 
 def test_without_its_package_no_token_is_let_in(

@@ -9,7 +9,7 @@ from django.test import Client
 from flexiq_django.models import Job
 from flexiq_django.store import browse
 from flexiq_django.store.ids import new_ids
-from tests.factories import NOW, ArchivedJobFactory, JobFactory, later
+from tests.factories import NOW, ArchivedJobFactory, DeadLetterFactory, JobFactory, later
 from tests.http.conftest import Caller, detail
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +30,7 @@ STATES: dict[str, dict[str, Any]] = {
 def one_of_each() -> dict[str, str]:
     """The ids of jobs by status, and jobs elsewhere that nobody should see."""
     found = {word: str(JobFactory(**fields).id) for word, fields in STATES.items()}
+    DeadLetterFactory(original_job_id=found["failed"])
     JobFactory(namespace="other")
     ArchivedJobFactory()
     return found

@@ -17,6 +17,7 @@ from flexiq_django.models import (
     TaskMetric,
 )
 from flexiq_django.store import (
+    backlog,
     browse,
     figures,
     graph,
@@ -144,6 +145,11 @@ def browse_failed_by_attempt() -> None:
     assert len(browse.browse(SCOPE, FAILED, order=BY_ATTEMPT, limit=20)) == 20
 
 
+def browse_backlog() -> None:
+    """A page of the dead letters as jobs, newest job first."""
+    assert len(backlog.pages(SCOPE, limit=20, offset=20)) == 20
+
+
 def browse_by_attempt() -> None:
     """All jobs in such an order: the newest are read, and no others."""
     with patch.object(browse, "REACH", 100):
@@ -231,6 +237,8 @@ CASES = [
     Case(verb=browse_newest, indexes=(), by_key=True, most=200),
     Case(verb=browse_failed, indexes=("flexiq_jobs_bad_end",), most=150),
     Case(verb=browse_failed_by_attempt, indexes=("flexiq_jobs_bad_end",), most=150),
+    # By flexiq_dead_age, or where few letters are those of others by flexiq_dead_job; unsorted.
+    Case(verb=browse_backlog, indexes=(), most=150),
     Case(verb=browse_by_attempt, indexes=(), by_key=True, most=300),
     Case(
         verb=count_failed,
