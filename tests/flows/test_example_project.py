@@ -30,6 +30,7 @@ import pytest
 from django.db.utils import ConnectionHandler
 
 from flexiq_django.models import Job
+from tests.conftest import configured_vendor
 from tests.processes import ROOT, WorkerProcess
 from tests.waiting import wait_until
 
