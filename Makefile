@@ -23,14 +23,15 @@ setup: $(call extra,dev) $(call extra,docs) $(call extra,example) ## install all
 demo: $(call extra,example) ## import a real file with a real worker, step by step
 	@$(python) example_project/manage.py demo
 
-test: tests = -m "not slow"
+test: which = not slow
 test: $(call extra,test) $(drivers) ## run the quick tests on SQLite, and on each database whose URL is given
 	@$(run_tests)
 
-test-slow: tests = -m slow
+test-slow: which = slow
 test-slow: $(call extra,test) $(call extra,browser) $(drivers) ## run the slow tests only
 	@$(run_tests)
 
+test-all: which = slow or not slow
 test-all: $(call extra,test) $(call extra,browser) $(drivers) ## run every test
 	@$(run_tests)
 
@@ -77,10 +78,10 @@ clean: ## remove what these words made
 	rm -rf .venv* .docs-site .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find flexiq_django tests example_project -name __pycache__ -prune -exec rm -rf {} +
 
-# core touches no database: testing it on the first is enough
+# core touches no database, and for some mechanics of processes and browsers any will do: on the first
 define run_tests
 set -f; failed=0; for url in "" $$FLEXIQ_TEST_POSTGRES_URL $$FLEXIQ_TEST_MARIADB_URL; do \
-  FLEXIQ_TEST_DATABASE_URL="$$url" $(python) -m pytest $(tests) $${url:+--ignore=tests/core} $(PYTEST_ARGS) || failed=1; done; exit $$failed
+  FLEXIQ_TEST_DATABASE_URL="$$url" $(python) -m pytest -m "($(which))$${url:+ and not mechanics}" $${url:+--ignore=tests/core} $(PYTEST_ARGS) || failed=1; done; exit $$failed
 endef
 
 $(VENV)/.installed-%: pyproject.toml | $(python)

@@ -25,6 +25,7 @@ PICTURES = os.environ.get("FLEXIQ_TEST_PICTURES")
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.mechanics,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
 

@@ -18,6 +18,7 @@ ANYTHING = "..."
 
 
 @pytest.mark.slow
+@pytest.mark.mechanics
 @pytest.mark.flows
 @pytest.mark.skipif(configured_vendor() != "sqlite3", reason="the tutorial is about SQLite")
 def test_the_tutorial_works(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ __all__ = ["site"]  # the fixture
 pytestmark = [
     pytest.mark.flows,
     pytest.mark.slow,
+    pytest.mark.mechanics,
     pytest.mark.timeout(240),
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),

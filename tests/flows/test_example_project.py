@@ -292,6 +292,7 @@ def test_each_row_arrives_once_however_the_worker_is_killed(
     assert_imported_once(example, path)
 
 
+@pytest.mark.mechanics
 def test_the_demo_runs_again_and_again(
     make_example: Callable[..., Example], tmp_path: Path
 ) -> None:
@@ -313,6 +314,7 @@ def test_the_demo_runs_again_and_again(
     assert len(example.mails()) == 2
 
 
+@pytest.mark.mechanics
 def test_the_demo_with_ctrl_c_leaves_no_worker(make_example: Callable[..., Example]) -> None:
     example = make_example()
     demo = example.start("demo")
@@ -345,6 +347,7 @@ def test_the_demo_with_ctrl_c_leaves_no_worker(make_example: Callable[..., Examp
         (b"PK\x03\x04\x00\x00name,lat,lon\n1,1,1", "This is not a text file."),
     ],
 )
+@pytest.mark.mechanics
 def test_a_file_that_cannot_be_imported_is_refused(
     make_example: Callable[..., Example], tmp_path: Path, content: bytes, complaint: str
 ) -> None:
@@ -359,6 +362,7 @@ def test_a_file_that_cannot_be_imported_is_refused(
     assert example.files("uploads/*") == []
 
 
+@pytest.mark.mechanics
 def test_a_file_of_another_publisher(make_example: Callable[..., Example], tmp_path: Path) -> None:
     example = make_example(chunk_rows=2)
     path = tmp_path / "others.csv"
@@ -382,6 +386,7 @@ def test_a_file_of_another_publisher(make_example: Callable[..., Example], tmp_p
     ]
 
 
+@pytest.mark.mechanics
 def test_a_bad_row_costs_its_chunk_and_is_reported(
     make_example: Callable[..., Example], tmp_path: Path
 ) -> None:
@@ -475,6 +480,7 @@ def serve() -> Iterator[Callable[[Example], Browser]]:
         server.communicate()
 
 
+@pytest.mark.mechanics
 def test_the_page(
     make_example: Callable[..., Example], serve: Callable[[Example], Browser], tmp_path: Path
 ) -> None:
@@ -512,6 +518,7 @@ def test_the_page(
     assert browser.get("/admin/login/")[0] == 200
 
 
+@pytest.mark.mechanics
 def test_the_nightly_archive_is_scheduled_and_runs(make_example: Callable[..., Example]) -> None:
     example = make_example()
     script = (

@@ -65,6 +65,7 @@ def test_every_kind_of_job_ends_as_it_should(workers: Workers, executor: str) ->
     assert_quiet(worker)
 
 
+@pytest.mark.mechanics
 def test_bodies_that_never_end_leave_slots_and_the_process_behind(
     workers: Workers, executor: str
 ) -> None:
@@ -89,6 +90,7 @@ def test_bodies_that_never_end_leave_slots_and_the_process_behind(
     assert_quiet(worker)
 
 
+@pytest.mark.mechanics
 def test_a_requested_cancel_reaches_the_body(
     workers: Workers, executor: str, tmp_path: Path
 ) -> None:
@@ -123,6 +125,7 @@ def test_stragglers_are_interrupted_and_end_with_the_worker(
 # --- child processes ------------------------------------------------------------------------------
 
 
+@pytest.mark.mechanics
 def test_a_child_that_dies_fails_one_attempt(workers: Workers, gate: Gate) -> None:
     worker = start(workers, "processes", 2)
     beside = tasks.hold.delay(str(gate))
@@ -160,6 +163,7 @@ def test_a_body_is_killed_even_while_it_keeps_everybody_from_the_database(
     assert_quiet(worker)
 
 
+@pytest.mark.mechanics
 def test_a_child_that_was_killed_while_it_was_idle_costs_no_job(workers: Workers) -> None:
     worker = start(workers, "processes", 1)
     (child, _parent) = executor_tasks.where_am_i.delay().result(30)
@@ -171,6 +175,7 @@ def test_a_child_that_was_killed_while_it_was_idle_costs_no_job(workers: Workers
     assert (other != child, parent) == (True, worker.pid)
 
 
+@pytest.mark.mechanics
 def test_children_are_replaced_after_so_many_jobs(workers: Workers) -> None:
     worker = start(workers, "processes", 1, "--max-jobs", "2")
     seen = [executor_tasks.where_am_i.delay().result(30) for _ in range(5)]
@@ -180,6 +185,7 @@ def test_children_are_replaced_after_so_many_jobs(workers: Workers) -> None:
     assert {parent for _, parent in seen} == {worker.pid}
 
 
+@pytest.mark.mechanics
 def test_a_child_that_has_grown_too_large_is_replaced(workers: Workers) -> None:
     worker = start(workers, "processes", 1, "--max-rss", "200")
     small, large, next_one = (
@@ -191,6 +197,7 @@ def test_a_child_that_has_grown_too_large_is_replaced(workers: Workers) -> None:
     assert worker.exit_code is None  # the worker itself stays
 
 
+@pytest.mark.mechanics
 def test_what_a_child_logs_names_its_job(workers: Workers) -> None:
     worker = workers.start(
         *("--executor", "processes", "--concurrency", "1", "--log-format", "json"),
@@ -204,6 +211,7 @@ def test_what_a_child_logs_names_its_job(workers: Workers) -> None:
     assert line["worker"] == job_row(job.id).worker_id
 
 
+@pytest.mark.mechanics
 def test_what_a_body_has_started_is_killed_with_it(workers: Workers, tmp_path: Path) -> None:
     worker = start(workers, "processes", 1)
     path = tmp_path / "pid"
@@ -216,6 +224,7 @@ def test_what_a_body_has_started_is_killed_with_it(workers: Workers, tmp_path: P
     assert_quiet(worker)
 
 
+@pytest.mark.mechanics
 def test_no_child_outlives_a_worker_that_is_killed(workers: Workers, gate: Gate) -> None:
     worker = start(workers, "processes", 2)
     tasks.hold.delay(str(gate))
@@ -231,6 +240,7 @@ def test_no_child_outlives_a_worker_that_is_killed(workers: Workers, gate: Gate)
 # --- coroutines -----------------------------------------------------------------------------------
 
 
+@pytest.mark.mechanics
 def test_many_coroutines_wait_at_the_same_time(workers: Workers, tmp_path: Path) -> None:
     start(workers, "coroutines", 150)
     jobs = queue.enqueue_many(executor_tasks.meet, [(str(tmp_path), 150)] * 150)
@@ -250,6 +260,7 @@ def test_the_database_api_shares_a_few_connections(workers: Workers) -> None:
     assert 1 < len({each["thread"] for each in found}) <= 8
 
 
+@pytest.mark.mechanics
 def test_a_coroutine_is_cancelled_where_it_waits(workers: Workers, tmp_path: Path) -> None:
     worker = start(workers, "coroutines", 2)
     sign = tmp_path / "here"
@@ -263,6 +274,7 @@ def test_a_coroutine_is_cancelled_where_it_waits(workers: Workers, tmp_path: Pat
     assert_quiet(worker)
 
 
+@pytest.mark.mechanics
 def test_a_coroutine_that_is_too_late_is_cancelled_where_it_waits(workers: Workers) -> None:
     worker = start(workers, "coroutines", 4)
     jobs = queue.enqueue_many(executor_tasks.await_for_ever, [()] * 4)
@@ -275,6 +287,7 @@ def test_a_coroutine_that_is_too_late_is_cancelled_where_it_waits(workers: Worke
     assert "anew" not in worker.log  # nothing was left behind
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("name", ["swallow_for_ever", "block_the_loop"])
 def test_a_coroutine_that_cannot_be_stopped_costs_the_process(workers: Workers, name: str) -> None:
     worker = workers.start(

@@ -15,7 +15,11 @@ from tests.flows.gates import Gate
 from tests.probing import Probe
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.flows,
+    pytest.mark.mechanics,
+    pytest.mark.django_db(transaction=True),
+]
 
 #: Any free port of this machine.
 PORT = ("--health-port", "0", "--health-host", "127.0.0.1")

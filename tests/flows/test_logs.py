@@ -9,7 +9,11 @@ from tests.flows import tasks
 from tests.flows.conftest import Workers
 from tests.flows.gates import Gate
 
-pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.flows,
+    pytest.mark.mechanics,
+    pytest.mark.django_db(transaction=True),
+]
 
 KEYS = [
     "time", "level", "logger", "message", "job_id", "task", "queue", "attempt", "worker",

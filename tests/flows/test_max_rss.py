@@ -10,7 +10,11 @@ from tests.flows.evidence import assert_quiet, job_row
 from tests.flows.gates import Gate
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.flows,
+    pytest.mark.mechanics,
+    pytest.mark.django_db(transaction=True),
+]
 
 GREW = r"resident memory is (\d+) MiB, more than the (\d+) MiB allowed"
 

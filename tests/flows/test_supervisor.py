@@ -13,7 +13,11 @@ from tests.flows.gates import Gate
 from tests.processes import WorkerProcess
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.flows,
+    pytest.mark.mechanics,
+    pytest.mark.django_db(transaction=True),
+]
 
 
 def start_fleet(workers: Workers, processes: int, *arguments: str) -> WorkerProcess:
