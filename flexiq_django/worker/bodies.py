@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from asgiref.sync import sync_to_async
 
@@ -73,11 +72,14 @@ class Bodies:
 
     def run(self, job: ClaimedJob) -> None:
         """Run the body of a job from a thread of the executor."""
-        with self._letting_go(job):
+        try:
             attempt = self._begin(job)
             if attempt is not None:
                 announce_started(job, self._worker_id)
                 self._finish(attempt, self._run_body(attempt))
+        except Exception:
+            self._holdings.let_go(job)  # a fault of ours must not keep it: the reaper gives it on
+            raise
 
     async def run_async(self, job: ClaimedJob) -> None:
         """Run the body of a job from a coroutine of the executor.
@@ -89,7 +91,7 @@ class Bodies:
         if task is None or not task.is_async or task.options.transactional:
             await _in_thread(lambda: self.run(job))
             return
-        with self._letting_go(job):
+        try:
             # The thread for database work is shared: while it is busy no time of a body may pass.
             await sync_to_async(self._prepare)(job)
             attempt = self._begin(job)
@@ -97,6 +99,9 @@ class Bodies:
                 attempt.is_watched = True  # it can be stopped without asking
                 self._finish(attempt, await self._await_body(attempt))
                 await sync_to_async(clean_after_job)()
+        except Exception:
+            self._holdings.let_go(job)
+            raise
 
     async def _await_body(self, attempt: Attempt) -> Outcome | None:
         body = asyncio.create_task(self._runner.run_async(attempt))
@@ -134,15 +139,6 @@ class Bodies:
     def _prepare(self, job: ClaimedJob) -> None:
         announce_started(job, self._worker_id)
         clean_before_job()
-
-    @contextlib.contextmanager
-    def _letting_go(self, job: ClaimedJob) -> Iterator[None]:
-        """A fault of ours must not keep a job: its lease runs out, and the reaper gives it on."""
-        try:
-            yield
-        except Exception:
-            self._holdings.let_go(job)
-            raise
 
     def _run_here(self, attempt: Attempt) -> Outcome | None:
         clean_before_job()
