@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from flexiq_django.core.status import JobStatus
 from flexiq_django.store import dependencies, history, sessions
+from flexiq_django.store.due import seconds_until_first
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
-from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.base import JOBS
 
 
 def promote_due(scope: Scope) -> tuple[int, float | None]:
@@ -18,12 +17,12 @@ def promote_due(scope: Scope) -> tuple[int, float | None]:
     is 0. Any number of processes may do it at the same time.
     """
     database = open_database(scope)
-    wait = _seconds_until_due(database)
+    wait = seconds_until_first(database, JOBS, "promote_at")
     if wait is None or wait > 0:
         return 0, wait
     lines = database.promote(sessions.sql_of_lane(database), database.batch_size)
     sessions.look_after_commit(scope, {line for line in lines if line is not None})
-    return len(lines), _seconds_until_due(database)
+    return len(lines), seconds_until_first(database, JOBS, "promote_at")
 
 
 def cancel_expired(scope: Scope, *, limit: int = 100) -> dependencies.Moved:
@@ -48,16 +47,3 @@ def cancel_expired(scope: Scope, *, limit: int = 100) -> dependencies.Moved:
         handed_on = sessions.hand_on_after(database, cancelled)
         moved = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
     return dependencies.Moved(sorted(cancelled) + moved.cancelled, handed_on + moved.released)
-
-
-def _seconds_until_due(database: Database) -> float | None:
-    rows = database.fetch(
-        f"SELECT promote_at, {{now}} FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
-        " AND promote_at IS NOT NULL ORDER BY promote_at LIMIT 1"
-    )
-    if not rows:
-        return None
-    due, now = (database.read(moment) for moment in rows[0])
-    if not isinstance(due, datetime) or not isinstance(now, datetime):
-        return None
-    return max(0.0, (due - now).total_seconds())

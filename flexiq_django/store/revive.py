@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from flexiq_django.core.chain import mark_chain
 from flexiq_django.core.lanes import lane_name
 from flexiq_django.core.records import NewJob
 from flexiq_django.models import ArchivedJob, Job, TaskState
+from flexiq_django.store.due import seconds_until_first
 from flexiq_django.store.enqueue import insert_copies
 from flexiq_django.store.gates import limited_tasks
 from flexiq_django.store.history import DEAD, append_replay
@@ -195,17 +195,7 @@ def due_letters(scope: Scope, *, limit: int = 100) -> list[UUID]:
 
 def seconds_until_due(scope: Scope) -> float | None:
     """The seconds until a dead letter is due next, 0 if one is; ``None``: none will be."""
-    database = open_database(scope)
-    rows = database.fetch(
-        f"SELECT auto_retry_at, {{now}} FROM {DEAD} WHERE namespace = %(namespace)s"  # noqa: S608
-        " AND auto_retry_at IS NOT NULL ORDER BY auto_retry_at LIMIT 1"
-    )
-    if not rows:
-        return None
-    due, now = (database.read(moment) for moment in rows[0])
-    if not isinstance(due, datetime) or not isinstance(now, datetime):
-        return None
-    return max(0.0, (due - now).total_seconds())
+    return seconds_until_first(open_database(scope), DEAD, "auto_retry_at")
 
 
 def retry_due(
