@@ -142,8 +142,10 @@ def set_current(attempt: Attempt | None) -> Token[Attempt | None]:
 
 def reset_current(token: Token[Attempt | None]) -> None:
     """Give the place back to the attempt that was there before, if any was: one may run inside."""
-    with contextlib.suppress(ValueError):  # a coroutine that is thrown away ends elsewhere
+    try:  # noqa: SIM105 - once for every job, where a context manager is felt
         _current.reset(token)
+    except ValueError:  # a coroutine that is thrown away ends elsewhere
+        pass
 
 
 def current_attempt() -> Attempt | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from flexiq_django.api.result import to_ms
 from flexiq_django.api.twins import async_twin

@@ -142,7 +142,7 @@ def heartbeat(db: JobDatabase, claim: Claim, *, lease: float | None = None) -> b
     require_own(db, claim)
     lease_ms = check.check_span("lease", claim.lease if lease is None else lease, above_zero=True)
     key = UUID(claim.id)
-    return key in leases.renew(db.scope, [(key, claim.token)], lease_ms=lease_ms)
+    return key in leases.renew(db.scope, [(key, claim.token)], lease_ms=lease_ms).owned
 
 
 def require_own(db: JobDatabase, claim: Claim) -> None:

@@ -113,10 +113,7 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
     """
     cancelled: list[UUID] = []
     released = 0
-    causes = {
-        parent: f"dependency {'cancelled' if status == _CANCELLED else 'failed'}: {parent}"
-        for parent, status in ended.items()
-    }
+    causes: dict[UUID, str] = {}
     while ended:
         found = edges.open_to(database, ended)
         if not found:
@@ -145,7 +142,11 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
         }
         released += _release(database, [row for key, row in waiting.items() if key not in blocked])
         # Grandchildren name the job the cascade began with, not their own parent.
-        causes = {key: causes[parent] for key, parent in doomed.items() if key in waiting}
+        causes = {
+            key: causes.get(parent) or _cause(parent, ended[parent])
+            for key, parent in doomed.items()
+            if key in waiting
+        }
         fallen = _cancel(database, causes)
         cancelled += fallen
         # As a rule a job with an open edge holds no line; but whoever ends a holder hands it on.
@@ -153,6 +154,10 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
         released += sessions.hand_on(database, lines) if lines else 0
         ended = dict.fromkeys(fallen, _CANCELLED)
     return Moved(cancelled, released)
+
+
+def _cause(parent: UUID, status: str) -> str:
+    return f"dependency {'cancelled' if status == _CANCELLED else 'failed'}: {parent}"
 
 
 def _ended_of(parents: set[UUID], found: Mapping[UUID, str]) -> dict[UUID, str]:

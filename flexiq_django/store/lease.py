@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.lanes import lane_name
@@ -26,13 +26,20 @@ _HAS_PLACE = (
 )
 
 
-def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> set[UUID]:
-    """Extend the leases of jobs by (id, token) to ``lease_ms`` from now; the ids still owned.
+class Renewed(NamedTuple):
+    """The jobs that are still owned, and those of them whose lease is longer now."""
+
+    owned: set[UUID]
+    extended: set[UUID]
+
+
+def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> Renewed:
+    """Extend the leases of jobs by (id, token) to ``lease_ms`` from now.
 
     A job that is missing from the answer belongs to somebody else, or has ended, or its lease ran
     out under a concurrency limit, where its place may be taken by now. A row that somebody has
-    locked is not waited for, as that would let the other leases run out: it counts as owned, and
-    the reaper, which skips locked rows too, cannot take it.
+    locked is not waited for, as that would let the other leases run out: it counts as owned while
+    it is locked, since the reaper skips locked rows too, but its lease is no longer than it was.
     """
     database = open_database(scope)
     rows = _fences(database, held)
@@ -42,7 +49,7 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> s
     condition = f"{_FENCE} AND {_HAS_PLACE.replace('{last_call}', last_call)}"
     with database.transaction():
         free = database.lock_free(rows)
-        owned = database.update_joined(
+        extended = database.update_joined(
             JOBS,
             {
                 "lease_at": database.plus_ms("{now}", "%(lease_ms)s"),
@@ -53,15 +60,16 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> s
             condition,
             {"lease_ms": lease_ms},
         )
-    if len(owned) == len(rows):
-        return owned
+    if len(extended) == len(rows):
+        return Renewed(extended, extended)
     source = database.rows_from_json("batch", columns)
     sql = f"SELECT j.id FROM {source} JOIN {JOBS} AS j ON j.id = b.id WHERE {condition}"  # noqa: S608
-    return owned | {
+    untouched = {
         database.read_id(key)
         for batch in json_batches(rows)
         for (key,) in database.fetch(sql, {"batch": batch})
     }
+    return Renewed(extended | untouched, extended)
 
 
 def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from django.core.management import call_command
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 from django.db.migrations.executor import MigrationExecutor
 
 from flexiq_django.exceptions import ConfigurationError

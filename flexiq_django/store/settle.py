@@ -186,7 +186,11 @@ def settle_inside(
     settlements, buried = verdicts.within_budget(database, settlements)
     settlements, stopped = verdicts.unless_stopped(database, settlements)
     done = _move(database, settlements, where, extra)
-    survivors = [each for each in settlements if each.job_id in done]
+    lost: frozenset[UUID] = frozenset()
+    survivors = settlements
+    if len(done) < len(settlements):
+        survivors = [each for each in settlements if each.job_id in done]
+        lost = frozenset(each.job_id for each in settlements) - done
     failed = [each for each in survivors if each.attempt_error is not None]
     if failed:
         history.append_errors(database, failed)
@@ -195,12 +199,12 @@ def settle_inside(
     if bad:
         history.append_dead_letters(database, bad, auto_retry)
         history.note_replay_errors(database, bad)
-    named = {each.session_id for each in survivors if each.job_id in ended and each.session_id}
+    named = {each.session_id for each in survivors if each.session_id and each.status in _ENDED}
     handed_on = sessions.hand_on(database, named) if named else 0
     moved = dependencies.resolve(database, ended)
     return Settled(
         settled=frozenset(done),
-        lost=frozenset(each.job_id for each in settlements) - done,
+        lost=lost,
         buried=buried & done,
         stopped=stopped & done,
         cancelled=moved.cancelled,

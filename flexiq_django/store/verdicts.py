@@ -6,7 +6,7 @@ The settling transaction asks, so that the answer holds until it commits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from flexiq_django.core.outcome import CANCELLED
@@ -20,10 +20,10 @@ Judged = tuple[Sequence[Settlement], frozenset[UUID]]
 
 
 def as_written(
-    settlements: Iterable[Settlement], buried: Collection[UUID], stopped: Collection[UUID]
+    settlements: Sequence[Settlement], buried: Collection[UUID], stopped: Collection[UUID]
 ) -> list[Settlement]:
     """The settlements with some retries turned into deaths, and some pauses into cancels."""
-    return _stop(_bury(settlements, buried), stopped)
+    return list(_stop(_bury(settlements, buried), stopped))
 
 
 def within_budget(database: Database, settlements: Sequence[Settlement]) -> Judged:
@@ -52,7 +52,9 @@ def unless_stopped(database: Database, settlements: Sequence[Settlement]) -> Jud
     return _stop(settlements, asked), asked
 
 
-def _bury(settlements: Iterable[Settlement], ids: Collection[UUID]) -> list[Settlement]:
+def _bury(settlements: Sequence[Settlement], ids: Collection[UUID]) -> Sequence[Settlement]:
+    if not ids:
+        return settlements
     return [
         each._replace(status=JobStatus.DEAD.value, error=each.attempt_error, wait_ms=0)
         if each.job_id in ids
@@ -61,7 +63,9 @@ def _bury(settlements: Iterable[Settlement], ids: Collection[UUID]) -> list[Sett
     ]
 
 
-def _stop(settlements: Iterable[Settlement], ids: Collection[UUID]) -> list[Settlement]:
+def _stop(settlements: Sequence[Settlement], ids: Collection[UUID]) -> Sequence[Settlement]:
+    if not ids:
+        return settlements
     return [
         each._replace(status=JobStatus.CANCELLED.value, error=CANCELLED, pause_reason=None)
         if each.job_id in ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
@@ -42,7 +43,19 @@ class Block(contextlib.AbstractContextManager[T]):
         return self._opened.pop().__exit__(kind, error, traceback)
 
     def __call__(self, function: F) -> F:
-        """The function with a block around each call; around the await, if it is a coroutine."""
+        """The function with a block around each call; around the await, if it is a coroutine.
+
+        Around the whole life of a generator, such as a fixture's. Raises ``TypeError`` for a class:
+        decorate its methods.
+        """
+        if isinstance(function, type):
+            raise TypeError(
+                f"{function.__qualname__} is a class; this decorates functions, such as its methods"
+            )
+        if inspect.isasyncgenfunction(function):
+            return cast("F", self._around_async_generator(function))
+        if inspect.isgeneratorfunction(function):
+            return cast("F", self._around_generator(function))
         if iscoroutinefunction(function):
             return cast("F", self._around_coroutine(function))
 
@@ -57,9 +70,31 @@ class Block(contextlib.AbstractContextManager[T]):
         @functools.wraps(function)
         async def inside(*args: Any, **kwargs: Any) -> Any:
             with contextlib.ExitStack() as stack:
-                # In Django's thread for database work: the opening may ask the database.
-                await sync_to_async(stack.enter_context)(self._opens())
+                await self._open_in(stack)
                 return await function(*args, **kwargs)
+
+        return inside
+
+    async def _open_in(self, stack: contextlib.ExitStack) -> None:
+        # In Django's thread for database work: the opening may ask the database.
+        await sync_to_async(stack.enter_context)(self._opens())
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self._opens():
+                return (yield from function(*args, **kwargs))
+
+        return inside
+
+    def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def inside(*args: Any, **kwargs: Any) -> Any:
+            with contextlib.ExitStack() as stack:
+                await self._open_in(stack)
+                async with contextlib.aclosing(function(*args, **kwargs)) as values:
+                    async for value in values:
+                        yield value
 
         return inside
 

@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import Error as DjangoDatabaseError
 from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 
 from flexiq_django.exceptions import ConfigurationError
 from flexiq_django.scheduler.loop import Interrupted
@@ -140,7 +142,21 @@ class Keeper:
 #: A connection checked less than this many seconds ago in the same thread is not checked again.
 _FRESH_SECONDS = 1.0
 
-_thread = threading.local()
+
+class _Thread(threading.local):
+    """What is known of the connections of a thread."""
+
+    checked_at = float("-inf")
+    #: False in a thread that has none: most bodies never ask a database, and need no cleaning.
+    may_have_any = True
+
+
+_thread = _Thread()
+
+
+@receiver(connection_created, dispatch_uid="flexiq_django.worker.connections")
+def _note_connection(**_kwargs: Any) -> None:
+    _thread.may_have_any = True
 
 
 def known_aliases() -> list[str]:
@@ -169,7 +185,7 @@ def close_all() -> None:
 
 def clean_before_job() -> None:
     """Drop connections that grew too old, or broke, while the thread waited for a job."""
-    if time.monotonic() - getattr(_thread, "checked_at", float("-inf")) <= _FRESH_SECONDS:
+    if not _thread.may_have_any or time.monotonic() - _thread.checked_at <= _FRESH_SECONDS:
         return
     close_old_connections()
     for connection in connections.all(initialized_only=True):
@@ -179,6 +195,9 @@ def clean_before_job() -> None:
 
 def clean_after_job() -> None:
     """Leave no transaction, no query list and no broken connection to the next job."""
+    if not _thread.may_have_any:
+        return
+    _thread.may_have_any = False
     for connection in connections.all(initialized_only=True):
         if connection.connection is not None and (
             connection.in_atomic_block or not connection.get_autocommit()
@@ -187,6 +206,8 @@ def clean_after_job() -> None:
         if connection.queries_logged:
             connection.queries_log.clear()
         connection.close_if_unusable_or_obsolete()
+        if connection.connection is not None:
+            _thread.may_have_any = True
     _thread.checked_at = time.monotonic()
 
 

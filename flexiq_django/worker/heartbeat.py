@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from flexiq_django.api.context import Attempt
@@ -24,67 +25,84 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 0.25
 
 
+class _Held(NamedTuple):
+    """A job of ours, and the monotonic second until which it surely is."""
+
+    job: ClaimedJob
+    until: float
+
+
 class Holdings:
     """The jobs this worker owns: claimed, and not yet settled or given back."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: dict[UUID, ClaimedJob] = {}
-        self._until: dict[UUID, float] = {}
-        self._attempts: dict[tuple[UUID, int], Attempt] = {}
+        self._held: dict[UUID, _Held] = {}
+        # Of one job there may be several: it can be ours again while its last body does not end.
+        self._attempts: dict[UUID, list[Attempt]] = {}
 
     def add(self, jobs: list[ClaimedJob], until: float = math.inf) -> None:
         """These jobs are ours now, and surely until then (monotonic seconds)."""
         with self._lock:
-            self._jobs.update((job.id, job) for job in jobs)
-            self._until.update((job.id, until) for job in jobs)
+            self._held.update((job.id, _Held(job, until)) for job in jobs)
 
     def extend(self, ids: Iterable[UUID], until: float) -> None:
         """The leases of these jobs of ours last until then."""
         with self._lock:
-            self._until.update((key, until) for key in ids if key in self._jobs)
+            for key in ids:
+                held = self._held.get(key)
+                if held is not None:
+                    self._held[key] = held._replace(until=until)
 
     def is_surely_ours(self, job: ClaimedJob) -> bool:
         """Whether the lease of a job cannot have run out, whatever held this process up."""
-        with self._lock:
-            until = self._until.get(job.id)
-        return until is not None and time.monotonic() < until
+        held = self._held.get(job.id)
+        return held is not None and time.monotonic() < held.until
 
     def begin(self, attempt: Attempt) -> None:
         """The body of a job of ours begins."""
-        for other in self.attempts():  # ours again after we had lost it: the older one is over
-            if other.job.id == attempt.job.id:
+        with self._lock:
+            attempts = self._attempts.setdefault(attempt.job.id, [])
+            for other in attempts:  # we had lost the job: what the older one does is over
                 other.is_over = True
-        self._attempts[attempt.job.id, attempt.job.token] = attempt
+            attempts.append(attempt)
 
     def end(self, attempt: Attempt) -> None:
         """The body has ended, though the job may not be settled yet."""
-        self._attempts.pop((attempt.job.id, attempt.job.token), None)
+        self._forget(attempt.job)
 
     def drop(self, jobs: list[ClaimedJob]) -> None:
         """These jobs are settled, or given back."""
         with self._lock:
             for job in jobs:
-                if self._jobs.get(job.id, job).token == job.token:
-                    self._jobs.pop(job.id, None)
-                    self._until.pop(job.id, None)
+                held = self._held.get(job.id)
+                if held is not None and held.job.token == job.token:
+                    del self._held[job.id]
 
     def let_go(self, job: ClaimedJob) -> None:
         """Renew the lease of this job no more, and forget its attempt."""
-        self._attempts.pop((job.id, job.token), None)
+        self._forget(job)
         self.drop([job])
+
+    def _forget(self, job: ClaimedJob) -> None:
+        with self._lock:
+            attempts = self._attempts.pop(job.id, [])
+            others = [each for each in attempts if each.job.token != job.token]
+            if others:
+                self._attempts[job.id] = others
 
     def fences(self) -> list[tuple[UUID, int]]:
         """(id, token) of every job we own."""
         with self._lock:
-            return [(job.id, job.token) for job in self._jobs.values()]
+            return [(key, held.job.token) for key, held in self._held.items()]
 
     def attempts(self) -> list[Attempt]:
         """The attempts whose body is running."""
-        return list(self._attempts.values())
+        with self._lock:
+            return [each for attempts in self._attempts.values() for each in attempts]
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self._held)
 
 
 class Heartbeat:
@@ -153,11 +171,11 @@ class Heartbeat:
     def _beat(self) -> None:
         held, asked = self._holdings.fences(), time.monotonic()
         if held:
-            owned = self._keeper.call(
+            renewed = self._keeper.call(
                 lambda: lease.renew(self._scope, held, lease_ms=self._lease_ms)
             )
-            self._holdings.extend(owned, asked + self._lease_ms / 1000)
-            self._note_lost({key for key, _ in held} - owned)
+            self._holdings.extend(renewed.extended, asked + self._lease_ms / 1000)
+            self._note_lost({key for key, _ in held} - renewed.owned)
         self._measure_skew()
         self._keeper.call(
             lambda: workers.beat(

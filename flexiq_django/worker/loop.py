@@ -135,11 +135,19 @@ class ClaimLoop:
         """
         held = [*jobs, *(self._refused.popleft() for _ in range(len(self._refused)))]
         if held:
-            released = self._keeper.call(lambda: lease.release(self._scope, held))
+            self._release(held, told=jobs)
             self._holdings.drop(held)
             self.claimed -= len(held)
-            if self._options.listen and any(job.id in released for job in jobs):
-                self._keeper.call(lambda: link.notify(self._scope))
+
+    def _release(
+        self, held: Sequence[ClaimedJob], told: Sequence[ClaimedJob] | None = None
+    ) -> None:
+        """Make jobs ready again, and tell other workers of ``told``, or of all."""
+        released = self._keeper.call(lambda: lease.release(self._scope, held))
+        if self._options.listen and any(
+            job.id in released for job in (held if told is None else told)
+        ):
+            self._keeper.call(lambda: link.notify(self._scope))
 
     def _room(self) -> int:
         """How many jobs to claim now; 0 while enough are at hand or the settler lags behind."""
@@ -240,7 +248,7 @@ class ClaimLoop:
         jobs = self._keeper.call(lambda: lease.unknown(self._scope, self._worker_id, known))
         if jobs:
             logger.warning("%s jobs are given back: the answer to their claim was lost", len(jobs))
-            self._keeper.call(lambda: lease.release(self._scope, jobs))
+            self._release(jobs)
         self._outages = outages
 
     def _give_back_stale(self) -> None:

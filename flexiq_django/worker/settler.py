@@ -177,23 +177,10 @@ class Settler:
         except Exception as error:
             self._settle_apart(batch, error, keeper)
             return
-        for each, job in zip(settlements, (one.job for one in batch), strict=True):
-            if each.job_id in outcome.buried:
-                logger.warning(
-                    "job %s (%s) is dead: the retry budget of its task is used up",
-                    each.job_id,
-                    each.task_name,
-                    extra=about(job),
-                )
-            if each.job_id in outcome.lost:
-                logger.warning(
-                    "late result of job %s (%s) dropped: the attempt no longer owns the job",
-                    each.job_id,
-                    each.task_name,
-                    extra=about(job),
-                )
-        settlements = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
         jobs = [each.job for each in batch]
+        if outcome.buried or outcome.lost:
+            _warn(jobs, outcome)
+        settlements = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
         self._on_settled(jobs)
         if (
             outcome.released
@@ -232,4 +219,22 @@ class Settler:
                 worker_id=self._worker_id,
                 namespace=self._scope.namespace,
                 using=self._scope.using,
+            )
+
+
+def _warn(jobs: Sequence[ClaimedJob], outcome: settle.Settled) -> None:
+    for job in jobs:
+        if job.id in outcome.buried:
+            logger.warning(
+                "job %s (%s) is dead: the retry budget of its task is used up",
+                job.id,
+                job.task_name,
+                extra=about(job),
+            )
+        if job.id in outcome.lost:
+            logger.warning(
+                "late result of job %s (%s) dropped: the attempt no longer owns the job",
+                job.id,
+                job.task_name,
+                extra=about(job),
             )

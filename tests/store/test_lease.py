@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 def test_a_renewal_counts_from_now() -> None:
     jobs = [running(), running()]
 
-    owned = lease.renew(at(30), [(job.id, job.token) for job in jobs], lease_ms=60_000)
+    owned = lease.renew(at(30), [(job.id, job.token) for job in jobs], lease_ms=60_000).owned
 
     assert owned == {job.id for job in jobs}
     assert {stored(job.id).lease_at for job in jobs} == {later(90)}
@@ -35,7 +35,7 @@ def test_what_is_not_ours_is_missing_from_the_answer_and_left_alone() -> None:
         (new_id(), 1),
     ]
 
-    assert lease.renew(at(30), held, lease_ms=60_000) == {mine.id}
+    assert lease.renew(at(30), held, lease_ms=60_000).owned == {mine.id}
 
     assert stored(theirs.id).lease_at == later(60)
     assert stored(ended.id).lease_at is None
@@ -45,7 +45,7 @@ def test_what_is_not_ours_is_missing_from_the_answer_and_left_alone() -> None:
 def test_nothing_held_is_nothing_renewed() -> None:
     running()
 
-    assert lease.renew(at(), [], lease_ms=1) == set()
+    assert lease.renew(at(), [], lease_ms=1).owned == set()
     assert Job.objects.get().lease_at == later(60)
 
 
@@ -53,7 +53,7 @@ def test_many_leases_in_one_call() -> None:
     enqueue(300)
     jobs = claim(limit=300)
 
-    owned = lease.renew(at(1), [(job.id, job.token) for job in jobs], lease_ms=60_000)
+    owned = lease.renew(at(1), [(job.id, job.token) for job in jobs], lease_ms=60_000).owned
 
     assert len(owned) == 300
     assert Job.objects.filter(lease_at=later(61)).count() == 300
@@ -74,7 +74,8 @@ def test_a_row_that_somebody_has_locked_delays_no_other_lease(
     other_connection.run(lock)
     held = [(locked.id, locked.token), (free.id, free.token), (stale.id, stale.token + 1)]
 
-    assert lease.renew(at(30), held, lease_ms=60_000) == {locked.id, free.id}
+    renewed = lease.renew(at(30), held, lease_ms=60_000)
+    assert renewed == ({locked.id, free.id}, {free.id})
 
     other_connection.run(transaction.rollback)
     assert stored(free.id).lease_at == later(90)
@@ -93,7 +94,7 @@ def test_a_lease_that_ran_out_under_a_limit_is_not_renewed(limited: str) -> None
     (taken,) = claim(at(11), lease_ms=10_000)  # the place was free again
 
     held = [(job.id, job.token) for job in (free, frozen, taken)]
-    assert lease.renew(at(70), held, lease_ms=10_000) == {free.id}
+    assert lease.renew(at(70), held, lease_ms=10_000).owned == {free.id}
 
     assert stored(frozen.id).lease_at == later(10)
     # Its result still counts, as long as nobody else has the job.

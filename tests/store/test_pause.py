@@ -155,7 +155,7 @@ def test_a_pause_and_the_reaper_at_once_leave_one_verdict() -> None:
 
         assert bool(outcome.settled) is not bool(reaped)
         assert stored(job.id).status == ("paused" if outcome.settled else "pending")
-        assert lease.renew(at(99), [(job.id, job.token)], lease_ms=1) == set()
+        assert lease.renew(at(99), [(job.id, job.token)], lease_ms=1).owned == set()
         Job.objects.all().delete()
 
 

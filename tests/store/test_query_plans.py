@@ -235,7 +235,7 @@ def look_after_claimed() -> None:
     """Renew the leases of ten jobs, look whether they are to stop, give five back, settle five."""
     jobs = _claim(["mail"])
     held = [(job.id, job.token) for job in jobs]
-    assert len(lease.renew(SCOPE, held, lease_ms=60_000)) == 10
+    assert len(lease.renew(SCOPE, held, lease_ms=60_000).owned) == 10
     assert len(journal.look(SCOPE, held)) == 10
     assert len(lease.release(SCOPE, jobs[:5])) == 5
     assert len(settle.settle(SCOPE, [settlement(job) for job in jobs[5:]]).settled) == 5

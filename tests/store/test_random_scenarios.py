@@ -271,7 +271,9 @@ class Lives(RuleBasedStateMachine):
 
     def _beat(self, attempt: ClaimedJob) -> None:
         job = self.model.jobs.get(attempt.id)
-        renewed = lease.renew(self.scope, [(attempt.id, attempt.token)], lease_ms=int(LEASE * 1000))
+        renewed = lease.renew(
+            self.scope, [(attempt.id, attempt.token)], lease_ms=int(LEASE * 1000)
+        ).owned
         if not self._owns(attempt) or job is None:
             assert renewed == set()
         elif job.lease_until > self.model.now + LEASE / 10 or all(

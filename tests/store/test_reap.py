@@ -71,7 +71,7 @@ def test_the_owner_that_comes_back_changes_nothing() -> None:
     job = running()
     reap(at(60))
 
-    assert lease.renew(at(61), [(job.id, job.token)], lease_ms=1) == set()
+    assert lease.renew(at(61), [(job.id, job.token)], lease_ms=1).owned == set()
     assert settle.settle(at(61), [settlement(job)]).lost == {job.id}
     assert settle.settle(at(61), [settlement(job, "pending", attempt_error="e")]).lost == {job.id}
     assert stored(job.id).status == "pending"

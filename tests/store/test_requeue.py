@@ -61,7 +61,7 @@ def test_the_old_attempt_can_write_nothing_any_more(end: tuple[str, dict[str, An
     requeue(old.id)
 
     assert settle.settle(at(), [settlement(old, end[0], **end[1])]).lost == {old.id}
-    assert lease.renew(at(), [(old.id, old.token)], lease_ms=1) == set()
+    assert lease.renew(at(), [(old.id, old.token)], lease_ms=1).owned == set()
     assert lease.release(at(), [old]) == set()
     new = claim_one()
     assert settle.settle(at(), [settlement(old, end[0], **end[1])]).lost == {old.id}

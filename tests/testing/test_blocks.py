@@ -1,6 +1,7 @@
 """`immediate`, `at` and `travel` as decorators, and time for more than one queue."""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -80,3 +81,54 @@ def test_each_queue_lives_through_a_journey_of_its_own() -> None:
         assert [job.task_name for job in run_pending(queue=monthly)] in (
             ["tests.first"], ["tests.first"] * 2,
         )  # fmt: skip
+
+
+# --- generators, such as fixtures, and classes ----------------------------------------------------
+
+
+@pytest.fixture
+@travel(3600)
+def an_hour_later() -> Iterator[datetime]:
+    """The time, which has moved until the test has ended."""
+    yield timezone.now()  # noqa: PT022 - the block lasts as long as the generator
+
+
+@pytest.mark.django_db
+def test_a_fixture_holds_the_block_open_around_the_test(an_hour_later: datetime) -> None:
+    job = note.delay("a")
+
+    assert job.created_at / 1000 >= an_hour_later.timestamp() + 3599
+
+
+@pytest.mark.django_db
+def test_a_generator_is_run_within_a_block_of_its_own() -> None:
+    @immediate()
+    def enqueue() -> Iterator[str]:
+        yield note.delay("a").status
+        yield note.delay("b").status
+
+    assert list(enqueue()) == ["complete", "complete"]
+    assert note.delay("c").status == "pending"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_asynchronous_generator_too() -> None:
+    @immediate()
+    async def enqueue() -> AsyncIterator[str]:
+        for key in "ab":
+            job = await note.adelay(key)
+            yield str((await lab.aget_job(job.id)).status)
+
+    async def collect() -> list[str]:
+        return [status async for status in enqueue()]
+
+    assert async_to_sync(collect)() == ["complete", "complete"]
+    assert note.delay("c").status == "pending"
+
+
+def test_a_class_is_refused() -> None:
+    with pytest.raises(TypeError, match="Suite is a class; this decorates functions"):
+
+        @immediate()
+        class Suite:
+            """Decorated as a whole."""

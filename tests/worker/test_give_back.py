@@ -66,3 +66,12 @@ def test_a_refused_job_wakes_nobody_else(told: list[str]) -> None:
 
     assert told == []
     assert [each.id for each in claim()] == [job.id]
+
+
+def test_others_are_told_of_jobs_whose_claim_was_lost_on_the_way(told: list[str]) -> None:
+    jobs = claimed(2)
+
+    make_loop()._give_back_unknown()
+
+    assert told == ["default"]
+    assert {stored(job.id).status for job in jobs} == {"pending"}

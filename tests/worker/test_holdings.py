@@ -1,5 +1,8 @@
 """Holdings: what the worker owns, attempt by attempt."""
 
+import time
+
+from flexiq_django.store.ids import new_id
 from flexiq_django.worker.heartbeat import Holdings
 from tests.factories import ClaimedJobFactory
 from tests.worker.running import make_attempt
@@ -52,3 +55,14 @@ def test_a_newer_attempt_at_the_same_job_ends_the_older_one() -> None:
     assert [each.is_over for each in (older, bystander, newer)] == [True, False, False]
     holdings.end(older)
     assert set(holdings.attempts()) == {bystander, newer}
+
+
+def test_a_lease_that_could_not_be_extended_is_surely_ours_no_longer_than_before() -> None:
+    first, second = ClaimedJobFactory(token=1), ClaimedJobFactory(token=2)
+    holdings = Holdings()
+    holdings.add([first, second], until=time.monotonic() - 1)
+
+    holdings.extend([first.id, new_id()], until=time.monotonic() + 60)
+
+    assert [holdings.is_surely_ours(job) for job in (first, second)] == [True, False]
+    assert len(holdings) == 2

@@ -34,7 +34,7 @@ def test_even_under_the_same_name_an_earlier_boot_writes_nothing() -> None:
     now = claim_one(at(3_600), worker_id="worker-1")
     assert now.id == before.id
 
-    assert lease.renew(at(3_601), [(before.id, before.token)], lease_ms=60_000) == set()
+    assert lease.renew(at(3_601), [(before.id, before.token)], lease_ms=60_000).owned == set()
     assert lease.release(at(3_601), [before]) == set()
     assert not journal.set_progress(at(3_601), before.id, before.token, 50)
     assert settle.settle(at(3_601), [settlement(before)]).lost == {before.id}

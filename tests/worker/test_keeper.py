@@ -284,3 +284,21 @@ def test_statements_are_not_remembered_from_job_to_job(settings: Any) -> None:
         assert not connection.queries_log
     finally:
         connection.force_debug_cursor = False
+
+
+def test_a_thread_without_a_connection_is_not_looked_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clean_after_job()  # whatever was open: CONN_MAX_AGE is 0 in these tests
+    assert connections["default"].connection is None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(connections), "all", pytest.fail)
+        clean_before_job()
+        clean_after_job()
+
+    transaction.atomic().__enter__()  # it has one now
+    Mark.objects.create(key="left open")
+    clean_after_job()
+    assert not connections["default"].in_atomic_block
+    assert Mark.objects.count() == 0

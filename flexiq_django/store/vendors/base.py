@@ -63,9 +63,7 @@ class Database(Link):
         return read_moment(value, self.connection)
 
     def id_text(self, value: UUID) -> str:
-        """An id as the database stores or compares it."""
-        if self.connection.features.has_native_uuid_field:
-            return str(value)
+        """An id as every database reads it: 32 hexadecimal digits, which is what most store."""
         return value.hex
 
     @staticmethod
@@ -227,7 +225,9 @@ class Database(Link):
             " FOR UPDATE OF j SKIP LOCKED"
         )
         return {
-            str(key) for batch in json_batches(rows) for (key,) in self.fetch(sql, {"batch": batch})
+            self.id_text(self.read_id(key))
+            for batch in json_batches(rows)
+            for (key,) in self.fetch(sql, {"batch": batch})
         }
 
     def order_beside_null(self, absent: str, column: str) -> str:

@@ -31,18 +31,3 @@ def json_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         size += len(text)
     if chunk:
         yield f"[{','.join(chunk)}]"
-
-
-def row_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """The rows in lists, each short enough for one statement; none for no rows."""
-    chunk: list[Mapping[str, Any]] = []
-    size = 0
-    for row in rows:
-        length = sum(len(value) for value in row.values() if isinstance(value, str))
-        if chunk and size + length > MAX_CHARS:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(row)
-        size += length
-    if chunk:
-        yield chunk

@@ -7,11 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
-from uuid import UUID
 
 from flexiq_django.core.records import ClaimedJob
 
-Key = tuple[UUID, int]
+#: The digits of a job's id, which are much cheaper to look up than the id, and its token.
+Key = tuple[int, int]
 
 
 class Executor(Protocol):
@@ -175,4 +175,4 @@ class Line:
 
 
 def _key(job: ClaimedJob) -> Key:
-    return job.id, job.token
+    return job.id.int, job.token
