@@ -15,10 +15,11 @@ from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import DependencyError
 from flexiq_django.models import ArchivedJob, Job, JobDependency
 from flexiq_django.store import edges, sessions
-from flexiq_django.store.edges import Parents, chunks
+from flexiq_django.store.edges import Parents
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import chunks
 
 _FAILURES = {JobStatus.DEAD.value, JobStatus.FAILED.value, JobStatus.CANCELLED.value}
 _ENDED = {status.value for status in TERMINAL}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.records import NewJob
 from flexiq_django.models import JobDependency
 from flexiq_django.store.vendors.base import Database
+from flexiq_django.store.vendors.batches import chunks
 
 EDGES = JobDependency._meta.db_table
 
 #: For each new job the parents that have not ended yet.
 Parents = Mapping[UUID, list[UUID]]
-
-Key = TypeVar("Key", UUID, int)
 
 
 class Edge(NamedTuple):
@@ -92,8 +91,3 @@ def close_all_of(database: Database, job_id: UUID) -> None:
     JobDependency.objects.using(database.scope.using).filter(job_id=job_id, is_open=True).update(
         is_open=False
     )
-
-
-def chunks(ids: Sequence[Key], size: int = 500) -> Iterable[Sequence[Key]]:
-    """The ids, so many at a time as one statement takes."""
-    return (ids[start : start + size] for start in range(0, len(ids), size))

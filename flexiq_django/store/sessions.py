@@ -7,17 +7,18 @@ the indexes that claims read. Whoever ends a holder lets the next one go in the 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
 
 from flexiq_django.core.lanes import SEPARATOR
+from flexiq_django.models import Job
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import chunks
 from flexiq_django.store.vendors.patience import tries
 
 #: How often the head of a line is picked anew while others move it under our hands.
@@ -46,19 +47,16 @@ def hand_on(database: Database, sessions: Collection[str]) -> int:
     In the transaction that has just taken a holder out of its line: what is committed by now is
     seen here, and what comes later looks for itself, and waits for us as it locks the holder.
     """
-    return sum(
-        _grant(database, session)
-        for session in sorted(sessions)
-        if _holder(database, session) is None
-    )
+    held = _holders(database, sessions)
+    moved, unsure = _grant_all(database, [name for name in sorted(sessions) if name not in held])
+    return moved + sum(_grant(database, session) for session in unsure)
 
 
 def hand_on_after(database: Database, ended: Iterable[UUID]) -> int:
     """``hand_on`` for jobs that were ended in this transaction, whoever of them held a line."""
-    ids = sorted(ended)
     sessions: set[str] = set()
-    for start in range(0, len(ids), 500):
-        condition, params = database.among("id", ids[start : start + 500])
+    for chunk in chunks(sorted(ended)):
+        condition, params = database.among("id", chunk)
         sessions.update(
             name
             for (name,) in database.fetch(
@@ -84,7 +82,12 @@ def look(scope: Scope, sessions: Iterable[str]) -> int:
     the holder has ended, or the one that ends it sees the jobs in line.
     """
     database = open_database(scope)
-    return sum(_look(database, session) for session in sorted(set(sessions)))
+    moved, unsure = 0, sorted(set(sessions))
+    if len(unsure) > 1:
+        looks = [_look_at_all(database, chunk) for chunk in chunks(unsure)]
+        moved = sum(went for went, _ in looks)
+        unsure = [session for _, left in looks for session in left]
+    return moved + sum(_look(database, session) for session in unsure)
 
 
 def sweep(scope: Scope, after: str, limit: int = 500) -> tuple[str, int]:
@@ -107,36 +110,118 @@ def sql_of_lane(database: Database) -> str:
     return f"CASE WHEN deployment_id IS NULL THEN queue ELSE {joined} END"
 
 
+def _granted(database: Database) -> dict[str, str]:
+    """What it means for a job in line to hold that line now."""
+    return {
+        "session_slot": "session_id",
+        "session_line": "NULL",
+        "ready_lane": sql_of_lane(database),
+        "updated_at": "{now}",
+    }
+
+
 def _look(database: Database, session: str) -> int:
     for _ in tries(_PATIENCE):
         # Each try is a transaction of its own, which sees what is committed by then.
-        with _passing(database), database.transaction():
-            holder = _holder(database, session)
-            if holder is None:
-                return _grant(database, session)
-            rows = database.lock_rows("session_slot", [holder])
-            if rows and rows[0][0] is not None:
-                return 0
+        try:
+            with database.transaction():
+                holder = _holders(database, [session]).get(session)
+                if holder is None:
+                    return _grant(database, session)
+                rows = database.lock_rows("session_slot", [holder])
+                if rows and rows[0][0] is not None:
+                    return 0
+        except DatabaseError as error:
+            _require_passing(database, error)
     return 0  # the sweep has the last word
 
 
-@contextlib.contextmanager
-def _passing(database: Database) -> Iterator[None]:
-    """Another transaction in the way is no error: the line is looked at again."""
+def _look_at_all(database: Database, sessions: Sequence[str]) -> tuple[int, Sequence[str]]:
+    """``_look`` at many lines in one transaction; how many jobs went, and the lines left to do.
+
+    It waits for no holder that somebody writes to: its other locks would be in everybody's way.
+    """
     try:
-        yield
+        with database.transaction():
+            held = _holders(database, sessions)
+            moved, unsure = _grant_all(database, [name for name in sessions if name not in held])
+            seen = _still_holding(database, held)
+            return moved, [*unsure, *(name for name in held if name not in seen)]
     except DatabaseError as error:
-        if database.trouble(error) != "conflict" or database.connection.in_atomic_block:
+        _require_passing(database, error)
+    return 0, sessions
+
+
+def _still_holding(database: Database, held: Mapping[str, UUID]) -> set[str]:
+    """The lines whose holder nobody writes to now, and holds on; locked until we commit."""
+    rows = [{"id": database.id_text(key)} for key in sorted(held.values())]
+    free = database.lock_free(rows)
+    if free is None:  # one writer, and that is us
+        return set(held)
+    ids = sorted(key for key in held.values() if database.id_text(key) in free)
+    if not ids:
+        return set()
+    return {slot for (slot,) in database.lock_rows("session_slot", ids) if slot is not None}
+
+
+def _require_passing(database: Database, error: DatabaseError) -> None:
+    """Another transaction in the way is no error: the line is looked at again. Else raise it."""
+    if database.trouble(error) != "conflict" or database.connection.in_atomic_block:
+        raise error
+
+
+def _holders(database: Database, sessions: Collection[str]) -> dict[str, UUID]:
+    """Who holds the line of each session; a line without a holder is missing."""
+    jobs = Job.objects.using(database.scope.using).filter(namespace=database.scope.namespace)
+    return {
+        session: key
+        for chunk in chunks(sorted(sessions))
+        for session, key in jobs.filter(session_slot__in=chunk).values_list("session_slot", "id")
+        if session is not None
+    }
+
+
+def _heads(database: Database, sessions: Sequence[str]) -> list[tuple[str, UUID]]:
+    """The lines in which any job waits, and the first in each."""
+    found: list[tuple[str, UUID]] = []
+    for chunk in chunks(sessions, 100):
+        arms = " UNION ALL ".join(
+            f"SELECT {number}, id FROM (SELECT id FROM {JOBS}"  # noqa: S608 - names are our own
+            f" WHERE namespace = %(namespace)s AND session_line = %(line{number})s"
+            f" ORDER BY scheduled_at, id LIMIT 1) AS head{number}"
+            for number in range(len(chunk))
+        )
+        rows = database.fetch(arms, {f"line{place}": name for place, name in enumerate(chunk)})
+        found += [(chunk[number], database.read_id(key)) for number, key in rows]
+    return found
+
+
+def _grant_all(database: Database, sessions: Sequence[str]) -> tuple[int, list[str]]:
+    """Give lines that nobody holds to the first in each; many take as few statements as one.
+
+    Returns how many jobs went, and the lines in which others were at work at the same moment.
+    """
+    heads = _heads(database, sessions)
+    if not heads:
+        return 0, []
+    rows = database.lock_rows("id, session_line", sorted(key for _, key in heads))
+    locked = {database.read_id(key): line for key, line in rows}
+    sure = [(session, key) for session, key in heads if locked.get(key) == session]
+    try:
+        with database.savepoint():
+            database.update_joined(
+                JOBS,
+                _granted(database),
+                {"id": "id"},
+                [{"id": database.id_text(key)} for _, key in sure],
+                "j.session_line IS NOT NULL",
+            )
+    except Exception as error:
+        if not database.clash(error):
             raise
-
-
-def _holder(database: Database, session: str) -> UUID | None:
-    rows = database.fetch(
-        f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
-        " AND session_slot = %(session)s",
-        {"session": session},
-    )
-    return database.read_id(rows[0][0]) if rows else None
+        sure = []  # another has just given one of the lines to a job: which?
+    done = {session for session, _ in sure}
+    return len(sure), [session for session, _ in heads if session not in done]
 
 
 def _grant(database: Database, session: str) -> int:
@@ -155,10 +240,9 @@ def _grant(database: Database, session: str) -> int:
         return 0
     try:
         with database.savepoint():
+            changes = ", ".join(f"{name} = {sql}" for name, sql in _granted(database).items())
             return database.change(
-                f"UPDATE {JOBS} SET session_slot = session_id, session_line = NULL,"  # noqa: S608
-                f" ready_lane = {sql_of_lane(database)}, updated_at = {{now}}"
-                " WHERE id = %(id)s",
+                f"UPDATE {JOBS} SET {changes} WHERE id = %(id)s",  # noqa: S608
                 {"id": database.id_text(head)},
             )
     except Exception as error:

@@ -14,7 +14,7 @@ from flexiq_django.core.lanes import lane_name
 from flexiq_django.models import Job, QueueState, TaskState
 from flexiq_django.store import claim
 from flexiq_django.store.gates import read_gates
-from tests.store import plans
+from tests.store import crowd
 from tests.store.crowd import HOUR, SCOPE, TRAPS, WANTED, job_fields, store
 from tests.store.plans import Case, assert_reads_by_index
 
@@ -27,14 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="module", autouse=True)
 def stored_crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Committed rows: on MariaDB ANALYZE ends a transaction."""
-    with django_db_blocker.unblock():
-        try:
-            _store_crowd()
-            plans.analyze()
-            yield
-        finally:
-            Job.objects.all().delete()
+    yield from crowd.stored(django_db_blocker, _store_crowd, Job)
 
 
 def _store_crowd() -> None:

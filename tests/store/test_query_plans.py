@@ -56,15 +56,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="module", autouse=True)
 def stored_crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Committed rows: on MariaDB ANALYZE ends a transaction."""
-    with django_db_blocker.unblock():
-        try:
-            _store_crowd()
-            plans.analyze()
-            yield
-        finally:
-            for model in (Job, ArchivedJob, DeadLetter, ReplayHistory, JobDependency, *_HISTORY):
-                model.objects.all().delete()
+    models = (Job, ArchivedJob, DeadLetter, ReplayHistory, JobDependency, *_HISTORY)
+    yield from crowd.stored(django_db_blocker, _store_crowd, *models)
 
 
 def _store_crowd() -> None:

@@ -26,7 +26,7 @@ from flexiq_django.store import (
     logs,
 )
 from flexiq_django.store.ids import new_id, new_ids
-from tests.store import crowd, plans
+from tests.store import crowd
 from tests.store.crowd import HOUR, NAMESPACES, SCOPE, TRAPS, WANTED
 from tests.store.plans import Case, assert_reads_by_index
 
@@ -39,16 +39,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="module", autouse=True)
 def stored_crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Committed rows: on MariaDB ANALYZE ends a transaction."""
-    with django_db_blocker.unblock():
-        try:
-            _store_crowd()
-            _look_around()
-            plans.analyze()
-            yield
-        finally:
-            for model in (Job, ArchivedJob, DeadLetter, JobDependency, TaskLog, TaskMetric):
-                model.objects.all().delete()
+    models = (Job, ArchivedJob, DeadLetter, JobDependency, TaskLog, TaskMetric)
+    yield from crowd.stored(django_db_blocker, _store_crowd, *models)
 
 
 def _store_crowd() -> None:
@@ -59,6 +51,7 @@ def _store_crowd() -> None:
         crowd.store(Job, WANTED // share, {**ended, "status": "dead"})
         crowd.store(Job, TRAPS // share, {**ended, "status": "complete"})
         _store_history(namespace, now, share)
+    _look_around()
 
 
 def _look_around() -> None:

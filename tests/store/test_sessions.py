@@ -1,11 +1,13 @@
 """Sessions: one job at a time, in order, whatever ends the one before."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from flexiq_django.models import Job
 from flexiq_django.store import (
@@ -204,6 +206,51 @@ def test_the_net_finds_a_line_that_nobody_holds() -> None:
     assert {job.id for job in claim()} == {job.id for job in lost}
 
 
+def test_many_lines_move_with_as_few_statements_as_few() -> None:
+    counts = []
+    for count in (2, 60):
+        names = [f"{count}-{number}" for number in range(count)]
+        first = {name: line_up(2, name)[0] for name in names}
+        # Half the lines are held; the next job of each is let go by who ends its holder.
+        ended = [settlement(job) for job in claim(limit=count)]
+        with CaptureQueriesContext(connection) as captured:
+            assert settle.settle(at(), ended).released == count
+        counts.append(len(captured))
+        assert not set(first.values()) & set(holders().values())
+        for job in claim(limit=count):
+            settle.settle(at(), [settlement(job)])
+
+        waiting = [
+            JobFactory(ready_lane=None, session_id=name, session_line=name)
+            for name in names[: count // 2]
+        ]
+        with CaptureQueriesContext(connection) as captured:
+            assert sessions.look(at(), names) == len(waiting)
+            assert sessions.look(at(), names) == 0
+        counts.append(len(captured))
+        assert holders() == {job.session_id: job.id for job in waiting}
+        Job.objects.all().delete()
+
+    assert counts[:2] == counts[2:]
+
+
+def test_a_line_that_another_job_has_been_given_meanwhile_is_left_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line_up(1, "a")
+    lost = {
+        name: JobFactory(ready_lane=None, session_id=name, session_line=name).id for name in "abc"
+    }
+    unseen = sessions._holders
+    calls = iter([{}])  # the first look does not see the holder yet
+    monkeypatch.setattr(sessions, "_holders", lambda *given: next(calls, None) or unseen(*given))
+
+    assert sessions.look(at(), "abc") == 2
+
+    assert {name: holders()[name] for name in "bc"} == {name: lost[name] for name in "bc"}
+    assert in_line() == [lost["a"]]
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -252,6 +299,30 @@ def test_many_who_enqueue_into_an_empty_line() -> None:
 
 
 @commits
+def test_many_who_enqueue_into_many_lines_while_their_holders_end() -> None:
+    names = [f"s{number}" for number in range(6)]
+    for _ in range(5):
+        stored_ids = {name: set(line_up(1, name)) for name in names}
+        ends = [settlement(job) for job in claim()]
+
+        def add() -> list[tuple[str, UUID]]:
+            jobs = [NewJobFactory(session_id=name) for name in names]
+            insert_jobs(at(), jobs)
+            return [(job.session_id, job.id) for job in jobs]
+
+        _, *added = run_in_threads([lambda ends=ends: settle.settle(at(), ends), add, add])
+
+        for name, key in [pair for pairs in added for pair in pairs]:
+            stored_ids[name].add(key)
+        assert sorted(holders()) == names
+        for name in names:
+            held, waits = holders()[name], set(in_line()) & stored_ids[name]
+            assert held in stored_ids[name] - {end.job_id for end in ends}
+            assert len(waits) == 1
+        Job.objects.all().delete()
+
+
+@commits
 def test_a_cancel_of_the_holder_and_a_claim_at_once() -> None:
     for _ in range(15):
         first, second = line_up(2)
@@ -294,6 +365,32 @@ def test_a_look_waits_for_the_end_of_a_holder_that_is_being_written(
     (second,) = waiting.result(30)
 
     assert holders() == {"s": second}
+
+
+@pytest.mark.row_locks
+@commits
+def test_a_look_at_many_lines_holds_up_nobody_while_it_waits_for_one(
+    other_connection: OtherConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (busy,), (free,) = line_up(1, "busy"), line_up(1, "free")
+    waits, look_at_one = threading.Event(), sessions._look
+
+    def note(*given: Any) -> int:
+        waits.set()
+        return look_at_one(*given)
+
+    monkeypatch.setattr(sessions, "_look", note)
+    added = [NewJobFactory(session_id=name) for name in ("busy", "free")]
+    with transaction.atomic():
+        operate.cancel(at(), busy)
+        looking = other_connection.submit(insert_jobs, at(), added)
+        assert waits.wait(30)
+        # A look that still had this row would now be in a deadlock with us.
+        assert Job.objects.select_for_update().get(id=free).session_slot == "free"
+        assert not looking.done()
+    looking.result(30)
+
+    assert holders() == {"busy": added[0].id, "free": free}
 
 
 @commits

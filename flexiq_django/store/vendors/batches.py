@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 #: Longest JSON parameter of one statement, in characters: well below every server's packet limit.
 MAX_CHARS = 4_000_000
@@ -31,3 +33,8 @@ def json_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         size += len(text)
     if chunk:
         yield f"[{','.join(chunk)}]"
+
+
+def chunks(items: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """The items, so many at a time as one statement takes."""
+    return (items[start : start + size] for start in range(0, len(items), size))
