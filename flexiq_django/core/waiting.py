@@ -53,8 +53,7 @@ def reasons(job: Waiting) -> list[tuple[str, str]]:
     elif job.line is not None:
         found.append(("session", _line(job.line)))
     elif not job.is_ready:
-        others = "another job" if job.open_dependencies == 1 else f"{job.open_dependencies} jobs"
-        found.append(("dependencies", f"it waits for {others} to end"))
+        found.append(("dependencies", _dependencies(job.open_dependencies)))
     if job.is_paused:
         found.append(("paused-queue", f"queue {job.lane.queue} is paused"))
     for limit in job.limits:
@@ -69,6 +68,12 @@ def _due(due_at: datetime, now: datetime) -> str:
     if seconds <= 0:
         return "it has become due, and the leader is about to make it ready"
     return f"it is due in {seconds:.0f} seconds"
+
+
+def _dependencies(count: int) -> str:
+    if count == 0:
+        return "the jobs it waited for have ended, and it is about to be let go"
+    return f"it waits for {'another job' if count == 1 else f'{count} jobs'} to end"
 
 
 def _line(line: SessionLine) -> str:

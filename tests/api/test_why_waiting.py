@@ -10,6 +10,7 @@ from flexiq_django import Queue
 from flexiq_django.models import TaskState
 from tests.admin import rows
 from tests.admin.conftest import SignIn, sign_in
+from tests.factories import JobFactory
 
 __all__ = ["sign_in"]  # a fixture
 
@@ -55,6 +56,18 @@ def test_later_and_for_others() -> None:
         {"code": "dependencies", "text": "it waits for another job to end"}
     ]
     assert queue.why_waiting(both.id)[0]["text"] == "it waits for 2 jobs to end"
+
+
+def test_a_moment_before_it_is_let_go() -> None:
+    rows.make_worker()
+    job = JobFactory(ready_lane=None)  # its last edge is closed, and its row not written yet
+
+    assert Queue().why_waiting(str(job.id)) == [
+        {
+            "code": "dependencies",
+            "text": "the jobs it waited for have ended, and it is about to be let go",
+        }
+    ]
 
 
 def test_behind_another_of_its_session() -> None:
