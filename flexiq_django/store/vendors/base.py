@@ -210,9 +210,12 @@ class Database(Link):
 
     @abstractmethod
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Lock rows by id, in id order, and read ``columns`` of them."""
+        """Lock rows by id, in id order, and read ``columns`` of them.
+
+        ``only_free`` passes over those that somebody else has locked instead of waiting for them.
+        """
 
     def lock_free(self, rows: Sequence[Mapping[str, Any]]) -> set[str] | None:
         """Lock those of the jobs that nobody else has locked; their ids as the batch spells them.

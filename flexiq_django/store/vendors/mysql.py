@@ -219,11 +219,11 @@ class MySQL(NamedLocks, Database):
         )
 
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {columns} FROM {table} FORCE INDEX (PRIMARY)"  # noqa: S608
-            " WHERE id IN %(ids)s ORDER BY id FOR UPDATE",
+            f" WHERE id IN %(ids)s ORDER BY id FOR UPDATE{' SKIP LOCKED' if only_free else ''}",
             {"ids": tuple(self.id_text(key) for key in sorted(ids))},
         )
 

@@ -172,11 +172,11 @@ class PostgreSQL(ReturningMixin, Database):
         )
 
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {columns} FROM {table} WHERE id = ANY(%(ids)s)"  # noqa: S608
-            " ORDER BY id FOR UPDATE",
+            f" ORDER BY id FOR UPDATE{' SKIP LOCKED' if only_free else ''}",
             {"ids": list(ids)},
         )
 

@@ -150,7 +150,7 @@ class SQLite(ReturningMixin, Database):
         )
 
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
         # The transaction already holds the only write lock there is.
         rows: list[tuple[Any, ...]] = []
