@@ -205,8 +205,11 @@ class Database(Link):
         """
 
     @abstractmethod
-    def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
-        """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token."""
+    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
+        """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token.
+
+        ``condition`` is what else must hold, as SQL that begins with ``AND``, or nothing.
+        """
 
     @abstractmethod
     def lock_rows(
