@@ -141,9 +141,10 @@ def _pending(scope: Scope, column: Mapping[str, str]) -> Iterator[list[UUID]]:
     last = rows.order_by("-id").values_list("id", flat=True).first()
     ids: list[UUID] = []
     while last is not None:
-        page = rows.filter(id__lte=last)
-        page = page.filter(id__gt=ids[-1]) if ids else page
-        ids = list(page.order_by("id").values_list("id", flat=True)[:size])
+        # No bound that need not be: MariaDB takes one on the key for a reason to walk the key.
+        page = rows.filter(id__gt=ids[-1]) if ids else rows
+        found = list(page.order_by("id").values_list("id", flat=True)[:size])
+        ids = [key for key in found if key <= last]
         if ids:
             yield ids
         if len(ids) < size:

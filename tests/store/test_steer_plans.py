@@ -24,12 +24,12 @@ def _store_crowd() -> None:
     for namespace, share in NAMESPACES:
         fields = crowd.job_fields(namespace, now)
         ended = {**fields, "status": "complete", "attempt": 1, "completed_at": now - HOUR}
-        crowd.store(Job, 10 * TRAPS // share, ended)
+        crowd.store(Job, 20 * TRAPS // share, ended)
         for queue in ("mail", "other"):
             pending = {**fields, "queue": queue, "task_name": f"app.{queue}"}
             for state in ({"ready_lane": queue}, {"promote_at": now + HOUR}, {}):
                 crowd.store(Job, WANTED // share, {**pending, **state})
-        crowd.store(Job, 10 * TRAPS // share, ended)
+        crowd.store(Job, 20 * TRAPS // share, ended)
 
 
 def purge_a_queue() -> None:
