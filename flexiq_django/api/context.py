@@ -90,6 +90,10 @@ class Attempt:
         """The body settles the job now, in a transaction of its own."""
         self.is_settling = True
 
+    def note_committed(self) -> None:
+        """The transaction of the body has committed, with what it settled in there."""
+        self.is_settled = self.is_settling
+
     def note_over(self) -> None:
         """The attempt has lost its job: what its body does counts for nothing."""
         if not self.is_over:
