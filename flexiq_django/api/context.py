@@ -225,8 +225,7 @@ class CurrentJob:
     def check_timeout(self) -> None:
         """Raise ``SoftTimeoutError`` once the task's ``soft_timeout`` (seconds) has passed.
 
-        Raises ``LeaseLost`` when nothing the attempt does counts any more: its time is up, or its
-        worker stops and will not wait for it.
+        Raises ``LeaseLost`` when nothing the attempt does counts any more.
         """
         attempt = self._attempt
         if attempt.is_over:
