@@ -67,6 +67,8 @@ class ClaimedJob(NamedTuple):
     lane: str
     #: Whether the job was asked to stop before this attempt: then its body does not begin.
     is_cancel_requested: bool = False
+    #: Whose rate limit its claim took a token of: that of its ``queue``, of its ``task``, of both.
+    paid_to: tuple[str, ...] = ()
 
 
 class Settlement(NamedTuple):

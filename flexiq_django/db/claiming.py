@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Collection
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from flexiq_django.db.ending import end_owned
 from flexiq_django.db.words import data_of, shown_data
 from flexiq_django.exceptions import InvalidOptionError, SerializationError
 from flexiq_django.store import claim as claiming
-from flexiq_django.store import gates, promote, reading
+from flexiq_django.store import gates, link, promote, reading
 from flexiq_django.store import lease as leases
 from flexiq_django.store.gates import Gates
 
@@ -142,7 +143,9 @@ def heartbeat(db: JobDatabase, claim: Claim, *, lease: float | None = None) -> b
     require_own(db, claim)
     lease_ms = check.check_span("lease", claim.lease if lease is None else lease, above_zero=True)
     key = UUID(claim.id)
-    return key in leases.renew(db.scope, [(key, claim.token)], lease_ms=lease_ms).owned
+    held = [(key, claim.token)]
+    renewed = link.call(db.scope, lambda: leases.renew(db.scope, held, lease_ms=lease_ms))
+    return key in renewed.owned
 
 
 def require_own(db: JobDatabase, claim: Claim) -> None:
@@ -171,13 +174,14 @@ def _check_queues(queues: object) -> None:
 
 def _look(db: JobDatabase, queues: Collection[str] | None) -> tuple[Gates, list[str]]:
     """The gates, and the lanes that may be served, after what is due has been made ready."""
-    promote.promote_due(db.scope)  # there may be no worker in the namespace that would do it
+    # There may be no worker in the namespace that would do it.
+    link.call(db.scope, lambda: promote.promote_due(db.scope))
     known = gates.read_gates(db.scope)
     lanes = _discover(db, queues)
     moved = False
     for _ in range(_RELANE_ROUNDS if known.tasks else 0):
         moved = True
-        if not gates.relane(db.scope, lanes, known):
+        if not link.call(db.scope, partial(gates.relane, db.scope, lanes, known)):
             break
     return known, _discover(db, queues) if moved else lanes
 
@@ -195,7 +199,8 @@ def _take(
     *,
     only: UUID | None = None,
 ) -> ClaimedJob | None:
-    jobs, _ = claiming.claim(
+    verb = partial(
+        claiming.claim,
         db.scope,
         lanes=lanes,
         limit=1,
@@ -204,6 +209,7 @@ def _take(
         gates=known,
         only=only,
     )
+    jobs, _ = link.call(db.scope, verb)
     return jobs[0] if jobs else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,18 +19,30 @@ from flexiq_django.store import contract, schema
 from flexiq_django.store.scope import Scope
 
 
+@dataclass(slots=True)
+class Walk:
+    """How far the walks are that look for jobs which a dead process has left waiting."""
+
+    edge: int = 0
+    line: str = ""
+    #: The monotonic clock of the machine at which they begin anew.
+    rests_until: float = -math.inf
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobDatabase:
     """A namespace of jobs in one database, checked when it was opened. Any thread may use it.
 
     ``deployment_id``: the deployment whose jobs may be claimed, beside those of none. ``queue`` is
-    the ``Queue`` of the same place, for everything that this module leaves to it.
+    the ``Queue`` of the same place, for everything that this module leaves to it; ``walk`` is its
+    own affair.
     """
 
     using: str
     namespace: str
     deployment_id: str | None
     queue: Queue = field(repr=False, compare=False)
+    walk: Walk = field(default_factory=Walk, repr=False, compare=False)
 
     @property
     def scope(self) -> Scope:

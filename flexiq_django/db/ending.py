@@ -15,7 +15,7 @@ from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.core.status import JobStatus
 from flexiq_django.db.database import JobDatabase, task_of
-from flexiq_django.store import settle, takeover, verdicts
+from flexiq_django.store import link, settle, takeover, verdicts
 from flexiq_django.store.settle import Settled
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ Decide = Callable[[ClaimedJob], Settlement]
 def end_owned(db: JobDatabase, outcome: Outcome) -> str | None:
     """Settle an attempt by its token; the stored status, or ``None`` if it lost its job."""
     settlements = [_decide(db, outcome)]
-    settled = settle.settle(db.scope, settlements, auto_retry_for(db.scope))
+    auto_retry = auto_retry_for(db.scope)
+    settled = link.call(db.scope, lambda: settle.settle(db.scope, settlements, auto_retry))
     if outcome.job.id in settled.lost:
         logger.warning(
             "late result of job %s (%s) dropped: the attempt no longer owns the job",
@@ -46,19 +47,24 @@ def end_running(
     db: JobDatabase, job_id: UUID, outcome_of: Callable[[ClaimedJob], Outcome]
 ) -> str | None:
     """Settle whatever attempt runs a job; the stored status, or ``None`` if it is not running."""
-    ended = takeover.settle_running(
+    verb = partial(
+        takeover.settle_running,
         db.scope,
         job_id,
         lambda job: _decide(db, outcome_of(job)),
         auto_retry=auto_retry_for(db.scope),
     )
+    ended = link.call(db.scope, verb)
     return _told(db, ended) if ended[1].settled else None
 
 
 def end_lost(db: JobDatabase, verb: Callable[..., Ended], *args: Any, **options: Any) -> int:
     """Settle attempts whose worker is lost, as a verb of the store finds them; how many."""
     auto_retry: AutoRetry | None = auto_retry_for(db.scope)
-    ended = verb(db.scope, *args, partial(_lost, db), auto_retry=auto_retry, **options)
+    lost = partial(_lost, db)
+    ended = link.call(
+        db.scope, lambda: verb(db.scope, *args, lost, auto_retry=auto_retry, **options)
+    )
     for each in ended[0]:
         logger.warning(
             "job %s (%s) is taken back; now %s", each.job_id, each.task_name, each.status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from uuid import UUID
+from functools import partial
 
 from flexiq_django.api import options as check
 from flexiq_django.core.outcome import CANCELLED
@@ -25,7 +25,10 @@ def cancel_job(db: JobDatabase, job_id: str) -> Status:
     ``JobNotFoundError``.
     """
     key = check.parse_id(job_id)
-    before = None if key is None else operate.cancel_even_running(db.scope, key, error=CANCELLED)
+    before = None
+    if key is not None:
+        verb = partial(operate.cancel_even_running, db.scope, key, error=CANCELLED)
+        before = link.call(db.scope, verb)
     if before is None:
         before = _known(db, job_id).status
     if JobStatus(before) in TERMINAL:
@@ -78,15 +81,15 @@ def update_canonical_lineage(
     """
     attempt = check.check_text("attempt_id", attempt_id, longest=200)
     trial = check.check_text("trial_id", trial_id, longest=200)
+    token: int | None = None
     if isinstance(job, Claim):
         require_own(db, job)
-        return operate.set_lineage(
-            db.scope, UUID(job.id), attempt_id=attempt, trial_id=trial, token=job.token
-        )
-    key = check.parse_id(job)
-    return key is not None and operate.set_lineage(
-        db.scope, key, attempt_id=attempt, trial_id=trial
-    )
+        token = job.token
+    key = check.parse_id(job.id if isinstance(job, Claim) else job)
+    if key is None:
+        return False
+    labels = partial(operate.set_lineage, attempt_id=attempt, trial_id=trial, token=token)
+    return link.call(db.scope, partial(labels, db.scope, key))
 
 
 def prune_old_jobs(db: JobDatabase, days: float) -> int:
@@ -113,7 +116,10 @@ def _set_priority(db: JobDatabase, job_id: str, priority: int, *, only_pending: 
     if value is None:
         raise InvalidOptionError("priority is None; it must be a whole number")
     key = check.parse_id(job_id)
-    return key is not None and operate.set_priority(db.scope, key, value, only_pending=only_pending)
+    if key is None:
+        return False
+    verb = partial(operate.set_priority, db.scope, key, value, only_pending=only_pending)
+    return link.call(db.scope, verb)
 
 
 def _known(db: JobDatabase, job_id: str) -> JobRecord:

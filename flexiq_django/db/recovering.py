@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from flexiq_django.api import options as check
+from flexiq_django.api.announce import wake_workers
 from flexiq_django.db.database import JobDatabase
 from flexiq_django.db.ending import end_lost
 from flexiq_django.exceptions import InvalidOptionError
-from flexiq_django.store import settle, takeover, workers
+from flexiq_django.scheduler.chores import NET_SECONDS
+from flexiq_django.store import dependencies, link, sessions, settle, takeover, workers
 
 
 def reclaim_stale(db: JobDatabase, stale_secs: float = 0) -> int:
@@ -18,12 +22,31 @@ def reclaim_stale(db: JobDatabase, stale_secs: float = 0) -> int:
     runs is healthy, however long its worker chose it. Any number of processes may call this at any
     time; a ``flexiq_worker`` of the namespace does the same by itself. Raises
     ``InvalidOptionError``.
+
+    Besides, it looks for jobs that wait for others or in the line of a session without need, as a
+    process died right after its commit: a bounded step at each call, from beginning to end about
+    every 30 seconds.
     """
     unseen_ms = check.check_span("stale_secs", stale_secs)
     reclaimed = 0
     while batch := end_lost(db, settle.reap, unseen_ms=unseen_ms):
         reclaimed += batch
+    _find_forgotten(db)
     return reclaimed
+
+
+def _find_forgotten(db: JobDatabase) -> None:
+    """Walk on over the open edges and over the lines, unless that has been done lately."""
+    walk, now = db.walk, time.monotonic()
+    if now < walk.rests_until:
+        return
+    edge, line = walk.edge, walk.line
+    walk.edge, moved = link.call(db.scope, lambda: dependencies.sweep_ended(db.scope, edge))
+    walk.line, went = link.call(db.scope, lambda: sessions.sweep(db.scope, line))
+    if not (walk.edge or walk.line):
+        walk.rests_until = now + NET_SECONDS
+    if moved.released or went:
+        wake_workers(db.scope)
 
 
 def requeue_interrupted(db: JobDatabase, worker_id: str) -> int:

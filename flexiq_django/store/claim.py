@@ -88,6 +88,7 @@ class _Claim:
         self._gates = gates
         self._token = new_token()
         self._params = {**params, "token": self._token}
+        self._paid_to: dict[str, tuple[str, ...]] = {}  # by lane, where a job costs a token
         self._condition = ""
         if only is not None:
             self._condition = " AND id = %(only)s"
@@ -146,18 +147,27 @@ class _Claim:
             if len(taken) == before:
                 break
         meter.write()
+        self._paid_to = {name: meter.payees(lane) for name, lane in parsed.items()}
         waits = [meter.opens_in(lane) for lane in parsed.values() if meter.room(lane) < 1]
         return taken, min((wait for wait in waits if wait is not None), default=None)
 
     def jobs(self, taken: _Taken) -> list[ClaimedJob]:
         """Records in claim order: by rank and due time, the last two columns, then by id."""
         taken.sort(key=lambda pair: (pair[1][-2], pair[1][-1], pair[1][0]))
-        read_id = Database.read_id
+        read_id, paid_to = Database.read_id, self._paid_to
         return [
             # The time itself and no condition on it: in RETURNING, SQLite 3.40 takes IS NOT NULL of
             # this column for true.
             ClaimedJob._make(
-                (read_id(row[0]), *row[1:11], bool(row[11]), self._token, lane, row[12] is not None)
+                (
+                    read_id(row[0]),
+                    *row[1:11],
+                    bool(row[11]),
+                    self._token,
+                    lane,
+                    row[12] is not None,
+                    paid_to.get(lane, ()),
+                )
             )
             for lane, row in taken
         ]

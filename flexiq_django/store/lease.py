@@ -75,7 +75,7 @@ def renew(scope: Scope, held: Iterable[tuple[UUID, int]], *, lease_ms: int) -> R
 def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
     """Give back jobs whose body never began: ready again in their old place, attempt unchanged.
 
-    What they took of a rate limit goes back too.
+    What their claims took of rate limits goes back too.
     """
     database = open_database(scope)
     rows = [{"id": database.id_text(job.id), "token": job.token, "lane": job.lane} for job in jobs]
@@ -96,7 +96,7 @@ def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
             rows,
             _FENCE,
         )
-        refund(database, [(job.queue, job.task_name) for job in jobs if job.id in released])
+        refund(database, [job for job in jobs if job.id in released])
     return released
 
 
@@ -144,14 +144,25 @@ def any_expired(database: Database) -> bool:
     )
 
 
-def expired(database: Database, limit: int) -> list[ClaimedJob]:
-    """Running jobs whose lease is over, longest over first; locked where the database can."""
-    return [_as_claimed(database, row) for row in database.pick_expired_leases(limit)]
+def expired(database: Database, limit: int, condition: str = "") -> list[ClaimedJob]:
+    """Running jobs whose lease is over, longest over first; locked where the database can.
+
+    ``condition``: what else must hold, such as ``unseen``.
+    """
+    return [_as_claimed(database, row) for row in database.pick_expired_leases(limit, condition)]
+
+
+def unseen(database: Database, unseen_ms: int) -> str:
+    """SQL, to add to a condition, for jobs that nobody has written to for so long."""
+    if not unseen_ms:
+        return ""
+    return f" AND updated_at <= {database.plus_ms('{now}', str(-unseen_ms))}"
 
 
 def _as_claimed(database: Database, row: tuple[Any, ...]) -> ClaimedJob:
     lane = lane_name(row[1], row[8])
-    return ClaimedJob._make((database.read_id(row[0]), *row[1:11], False, row[11], lane, False))
+    # What its claim has paid is not stored. Better a token too few than one too many.
+    return ClaimedJob._make((database.read_id(row[0]), *row[1:11], False, row[11], lane, False, ()))
 
 
 def _fences(database: Database, held: Iterable[tuple[UUID, int]]) -> list[dict[str, Any]]:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import DatabaseError
+
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Sign, Trouble
+from flexiq_django.store.vendors.patience import tries
+
+R = TypeVar("R")
+
+#: Seconds for which a verb is called again while other transactions are in its way.
+_PATIENCE = 5.0
 
 
 def has_tables(scope: Scope) -> bool:
@@ -38,6 +49,23 @@ def set_up(scope: Scope, silence: float) -> None:
 def trouble(scope: Scope, error: BaseException) -> Trouble | None:
     """Why a statement failed through no fault of its own; ``None`` for a real error."""
     return open_database(scope).trouble(error)
+
+
+def call(scope: Scope, verb: Callable[[], R]) -> R:
+    """Call a verb; again, for some seconds, where another transaction was in its way.
+
+    Inside a transaction of the caller once: what was done there before would be missing.
+    """
+    database = open_database(scope)
+    turns = tries(_PATIENCE)
+    next(turns)
+    while True:
+        try:
+            return verb()
+        except DatabaseError as error:
+            is_ours = database.connection.get_autocommit()
+            if not is_ours or database.trouble(error) != "conflict" or next(turns, "over"):
+                raise
 
 
 def notify(scope: Scope) -> None:

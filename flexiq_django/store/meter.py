@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from flexiq_django.core.lanes import Lane
 from flexiq_django.core.rates import RateLimit, parse_rate_limit, whole_tokens
+from flexiq_django.core.records import ClaimedJob
 from flexiq_django.exceptions import InvalidLimitError
 from flexiq_django.store.gates import QUEUES, TASKS, Gates
 from flexiq_django.store.vendors.base import JOBS, Database
@@ -75,21 +76,25 @@ class Meter:
 
     def room(self, lane: Lane) -> float:
         """How many jobs of the lane may start now; infinite without a limit."""
-        return min((limit.room for limit in self._of(lane)), default=math.inf)
+        return min((limit.room for _, limit in self._of(lane)), default=math.inf)
 
     def opens_in(self, lane: Lane) -> float | None:
         """Seconds until the next job of the lane may start.
 
         ``None`` when only the end of another job makes room.
         """
-        waits = [limit.opens_in for limit in self._of(lane)]
+        waits = [limit.opens_in for _, limit in self._of(lane)]
         known = [wait for wait in waits if wait is not None]
         return None if len(known) < len(waits) else max(known, default=0.0)
 
     def use(self, lane: Lane, jobs: int) -> None:
         """Jobs of the lane have been taken."""
-        for limit in self._of(lane):
+        for _, limit in self._of(lane):
             limit.used += jobs
+
+    def payees(self, lane: Lane) -> tuple[str, ...]:
+        """Which of the limits of the lane take a token for each job: queue, task, both or none."""
+        return tuple(kind for kind, limit in self._of(lane) if limit.rate is not None)
 
     def write(self) -> None:
         """Store the tokens that are left."""
@@ -97,9 +102,9 @@ class Meter:
             if limit.rate is not None and limit.used:
                 _store_bucket(self._database, kind, name, limit.bucket(limit.used))
 
-    def _of(self, lane: Lane) -> list[_Limit]:
+    def _of(self, lane: Lane) -> list[tuple[str, _Limit]]:
         keys = [("queue", lane.queue), ("task", lane.task_name or "")]
-        return [self._limits[key] for key in keys if key in self._limits]
+        return [(key[0], self._limits[key]) for key in keys if key in self._limits]
 
     def _read(self, kind: str, names: Collection[str]) -> None:
         for name, rate_text, full_at, most, paused_at, now in _lock(self._database, kind, names):
@@ -126,21 +131,32 @@ def spend_retries(database: Database, tasks: Mapping[str, int]) -> dict[str, int
     return paid
 
 
-def refund(database: Database, jobs: Iterable[tuple[str, str]]) -> None:
-    """Give tokens back for jobs, each a queue and a task name, that were claimed but never began.
+def return_retries(database: Database, tasks: Mapping[str, int]) -> None:
+    """Put tokens back that ``spend_retries`` has taken in this transaction, for naught."""
+    _put_back(database, "task", tasks, _RETRIES)
 
-    In the transaction that gives the jobs back.
+
+def refund(database: Database, jobs: Collection[ClaimedJob]) -> None:
+    """Give tokens back that were taken for jobs which never began.
+
+    In the transaction that gives the jobs back. A limit that came after their claims has taken none
+    for them.
     """
-    pairs = list(jobs)
-    counts = {
-        "queue": Counter(queue for queue, _ in pairs),
-        "task": Counter(task for _, task in pairs),
-    }
-    for kind, names in counts.items():
-        for name, rate_text, full_at, _, _, now in _lock(database, kind, names):
-            rate = _rate(kind, name, rate_text)
-            if rate is not None:
-                _store_bucket(database, kind, name, rate.spend(full_at, now, -names[name]))
+    for kind, names in (
+        ("queue", Counter(job.queue for job in jobs if "queue" in job.paid_to)),
+        ("task", Counter(job.task_name for job in jobs if "task" in job.paid_to)),
+    ):
+        _put_back(database, kind, names, _STARTS)
+
+
+def _put_back(
+    database: Database, kind: str, tokens: Mapping[str, int], bucket: tuple[str, str]
+) -> None:
+    for name, rate_text, full_at, _, _, now in _lock(database, kind, tokens, bucket):
+        rate = _rate(kind, name, rate_text)
+        if rate is not None:
+            full_at = rate.spend(full_at, now, -tokens[name])
+            _store_bucket(database, kind, name, full_at, bucket)
 
 
 def _lock(

@@ -160,6 +160,10 @@ def delete_jobs(
     )
     for child, column in children:
         condition, params = database.among(column, ended)
+        if column == "parent_id":
+            # One that is open was committed since we looked. Whoever stored it looks at it next,
+            # and finds that the parent is gone; without the edge the dependent would wait for ever.
+            condition += " AND is_open = false"
         database.change(f"DELETE FROM {child} WHERE {condition}", params)  # noqa: S608
     return removed
 
@@ -207,9 +211,9 @@ def _sweep_jobs(database: Database, sweep: Sweep, where: str, params: Mapping[st
     if not picked:
         return Swept(0, None)
     with database.transaction():
-        # A job in the hot table may come back to life meanwhile: only those that are still as they
-        # were picked go. Nothing ever changes in the archive.
-        still = picked if sweep.table == ARCHIVE else _still(database, sweep, picked)
+        # A job may come back to life meanwhile, also from the archive: only those that are still
+        # as they were picked go.
+        still = _still(database, sweep, picked)
         removed = delete_jobs(
             database,
             sweep.table,
@@ -225,8 +229,9 @@ def _still(
 ) -> list[tuple[Any, ...]]:
     ids = [database.read_id(row[0]) for row in picked]
     known = set(picked)
+    columns = f"id, status, {sweep.column}"
     return [
-        row for row in database.lock_rows(f"id, status, {sweep.column}", ids) if tuple(row) in known
+        row for row in database.lock_rows(columns, ids, table=sweep.table) if tuple(row) in known
     ]
 
 

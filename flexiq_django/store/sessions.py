@@ -23,8 +23,11 @@ from flexiq_django.store.vendors.patience import tries
 
 #: How often the head of a line is picked anew while others move it under our hands.
 _TRIES = 20
-#: Seconds for which a look begins again while other transactions are in its way.
+#: Seconds for which a look begins again while other transactions refuse it.
 _PATIENCE = 5.0
+#: Seconds for which it comes back to a line whose holder somebody writes to: far more than a
+#: settlement takes, and little for those whose thread it holds up.
+_HOLDER_PATIENCE = 0.5
 
 _HEAD = (
     f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608 - names are our own
@@ -45,8 +48,11 @@ def hand_on(database: Database, sessions: Collection[str]) -> int:
     """Let the next job of each session go if none holds the line; how many went.
 
     In the transaction that has just taken a holder out of its line: what is committed by now is
-    seen here, and what comes later looks for itself, and waits for us as it locks the holder.
+    seen here, and what comes later looks for itself, and waits for us as it locks the holder. Not
+    for long: so where our end is up to the caller, we look again after it.
     """
+    if database.is_in_callers_transaction:
+        look_after_commit(database.scope, sessions)
     held = _holders(database, sessions)
     moved, unsure = _grant_all(database, [name for name in sorted(sessions) if name not in held])
     return moved + sum(_grant(database, session) for session in unsure)
@@ -68,7 +74,7 @@ def hand_on_after(database: Database, ended: Iterable[UUID]) -> int:
 
 
 def look_after_commit(scope: Scope, sessions: Collection[str]) -> None:
-    """Jobs were put into these lines: look, as soon as that is committed, whether one may go."""
+    """Look, as soon as what was done to these lines is committed, whether a job may go."""
     if sessions:
         transaction.on_commit(
             partial(look, scope, sorted(sessions)), using=scope.using, robust=True
@@ -79,15 +85,18 @@ def look(scope: Scope, sessions: Iterable[str]) -> int:
     """Let the first in line of each session go if nobody holds the line; how many went.
 
     For lines that jobs have just been put into. It locks the holder's row: so either it sees that
-    the holder has ended, or the one that ends it sees the jobs in line.
+    the holder has ended, or the one that ends it sees the jobs in line. A holder that somebody
+    writes to is looked at again a moment later, and given up when that takes long.
     """
     database = open_database(scope)
-    moved, unsure = 0, sorted(set(sessions))
-    if len(unsure) > 1:
-        looks = [_look_at_all(database, chunk) for chunk in chunks(unsure)]
-        moved = sum(went for went, _ in looks)
-        unsure = [session for _, left in looks for session in left]
-    return moved + sum(_look(database, session) for session in unsure)
+    moved, left = 0, sorted(set(sessions))
+    for _ in tries(_HOLDER_PATIENCE):
+        looks = [_look(database, chunk) for chunk in chunks(left)]
+        moved += sum(went for went, _ in looks)
+        left = [session for _, again in looks for session in again]
+        if not left:
+            break
+    return moved  # of those that are left the sweep has the last word
 
 
 def sweep(scope: Scope, after: str, limit: int = 500) -> tuple[str, int]:
@@ -99,7 +108,7 @@ def sweep(scope: Scope, after: str, limit: int = 500) -> tuple[str, int]:
     """
     database = open_database(scope)
     rows = database.fetch(_LINES, {"after": after, "limit": limit})
-    moved = sum(_look(database, name) for name, _places, is_held in rows if not is_held)
+    moved = look(scope, [name for name, _places, is_held in rows if not is_held])
     is_through = sum(places for _name, places, _is_held in rows) < limit
     return "" if is_through else rows[-1][0], moved
 
@@ -120,48 +129,31 @@ def _granted(database: Database) -> dict[str, str]:
     }
 
 
-def _look(database: Database, session: str) -> int:
+def _look(database: Database, sessions: Sequence[str]) -> tuple[int, list[str]]:
+    """Look at lines in one transaction; how many jobs went, and the lines to look at again.
+
+    It waits for no job that somebody writes to: that may take long, and what it has locked itself
+    would be in everybody's way.
+    """
     for _ in tries(_PATIENCE):
-        # Each try is a transaction of its own, which sees what is committed by then.
         try:
             with database.transaction():
-                holder = _holders(database, [session]).get(session)
-                if holder is None:
-                    return _grant(database, session)
-                rows = database.lock_rows("session_slot", [holder])
-                if rows and rows[0][0] is not None:
-                    return 0
+                held = _holders(database, sessions)
+                nobodys = [name for name in sessions if name not in held]
+                moved, unsure = _grant_all(database, nobodys, only_free=True)
+                seen = _still_holding(database, held)
+                return moved, [*unsure, *(name for name in held if name not in seen)]
         except DatabaseError as error:
             _require_passing(database, error)
-    return 0  # the sweep has the last word
-
-
-def _look_at_all(database: Database, sessions: Sequence[str]) -> tuple[int, Sequence[str]]:
-    """``_look`` at many lines in one transaction; how many jobs went, and the lines left to do.
-
-    It waits for no holder that somebody writes to: its other locks would be in everybody's way.
-    """
-    try:
-        with database.transaction():
-            held = _holders(database, sessions)
-            moved, unsure = _grant_all(database, [name for name in sessions if name not in held])
-            seen = _still_holding(database, held)
-            return moved, [*unsure, *(name for name in held if name not in seen)]
-    except DatabaseError as error:
-        _require_passing(database, error)
-    return 0, sessions
+    return 0, []
 
 
 def _still_holding(database: Database, held: Mapping[str, UUID]) -> set[str]:
     """The lines whose holder nobody writes to now, and holds on; locked until we commit."""
-    rows = [{"id": database.id_text(key)} for key in sorted(held.values())]
-    free = database.lock_free(rows)
-    if free is None:  # one writer, and that is us
-        return set(held)
-    ids = sorted(key for key in held.values() if database.id_text(key) in free)
-    if not ids:
+    if not held:
         return set()
-    return {slot for (slot,) in database.lock_rows("session_slot", ids) if slot is not None}
+    rows = database.lock_rows("session_slot", sorted(held.values()), only_free=True)
+    return {slot for (slot,) in rows if slot is not None}
 
 
 def _require_passing(database: Database, error: DatabaseError) -> None:
@@ -196,15 +188,19 @@ def _heads(database: Database, sessions: Sequence[str]) -> list[tuple[str, UUID]
     return found
 
 
-def _grant_all(database: Database, sessions: Sequence[str]) -> tuple[int, list[str]]:
+def _grant_all(
+    database: Database, sessions: Sequence[str], *, only_free: bool = False
+) -> tuple[int, list[str]]:
     """Give lines that nobody holds to the first in each; many take as few statements as one.
 
-    Returns how many jobs went, and the lines in which others were at work at the same moment.
+    Returns how many jobs went, and the lines in which others were at work at the same moment;
+    ``only_free`` does not wait for them.
     """
     heads = _heads(database, sessions)
     if not heads:
         return 0, []
-    rows = database.lock_rows("id, session_line", sorted(key for _, key in heads))
+    ids = sorted(key for _, key in heads)
+    rows = database.lock_rows("id, session_line", ids, only_free=only_free)
     locked = {database.read_id(key): line for key, line in rows}
     sure = [(session, key) for session, key in heads if locked.get(key) == session]
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,6 @@ from flexiq_django.store import dependencies, history, lease, sessions, verdicts
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
-from flexiq_django.store.vendors.batches import json_batches
 
 METRICS = TaskMetric._meta.db_table
 
@@ -85,9 +84,18 @@ def settle(
     database = open_database(scope)
     with database.transaction():
         outcome = settle_inside(database, settlements, _FENCE, auto_retry=auto_retry)
-    if outcome.lost:
-        return _with_repeats(database, settlements, outcome)
-    return outcome
+    if not outcome.lost:
+        return outcome
+    seen = verdicts.written_before(
+        database, [each for each in settlements if each.job_id in outcome.lost]
+    )
+    return replace(
+        outcome,
+        settled=outcome.settled | seen.mine,
+        lost=outcome.lost - seen.mine,
+        buried=outcome.buried | seen.buried,
+        stopped=outcome.stopped | seen.stopped,
+    )
 
 
 @contextlib.contextmanager
@@ -130,49 +138,20 @@ def reap(
     if not lease.any_expired(database):  # the usual answer, without a transaction
         return [], Settled()
     with database.transaction():
-        settlements = [decide(job) for job in lease.expired(database, limit)]
+        unseen = lease.unseen(database, unseen_ms)
+        settlements = [decide(job) for job in lease.expired(database, limit, unseen)]
         if not settlements:
             return [], Settled()
         # Without its token the job is out of reach for the attempt that was lost.
         outcome = settle_inside(
             database,
             settlements,
-            f"{_FENCE} AND j.lease_at <= {{now}}{_unseen(database, unseen_ms)}",
+            f"{_FENCE} AND j.lease_at <= {{now}}{unseen}",
             {"token": "NULL"},
             auto_retry=auto_retry,
         )
     written = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
     return [each for each in written if each.job_id in outcome.settled], outcome
-
-
-def _unseen(database: Database, unseen_ms: int) -> str:
-    if not unseen_ms:
-        return ""
-    return f" AND j.updated_at <= {database.plus_ms('{now}', str(-unseen_ms))}"
-
-
-def _with_repeats(
-    database: Database, settlements: Sequence[Settlement], outcome: Settled
-) -> Settled:
-    sql = (
-        f"SELECT j.id FROM {database.rows_from_json('batch', _COLUMNS)} JOIN {JOBS} AS j"  # noqa: S608
-        " ON j.id = b.id WHERE j.token = b.token"
-        " AND (j.status = b.status OR (b.status = 'paused' AND j.status = 'cancelled'))"
-    )
-    rows = [_row(database, each) for each in settlements if each.job_id in outcome.lost]
-    mine = {
-        database.read_id(key)
-        for batch in json_batches(rows)
-        for (key,) in database.fetch(sql, {"batch": batch})
-    }
-    return Settled(
-        settled=outcome.settled | mine,
-        lost=outcome.lost - mine,
-        buried=outcome.buried,
-        stopped=outcome.stopped,
-        cancelled=outcome.cancelled,
-        released=outcome.released,
-    )
 
 
 def settle_inside(
@@ -195,6 +174,7 @@ def settle_inside(
     if len(done) < len(settlements):
         survivors = [each for each in settlements if each.job_id in done]
         lost = frozenset(each.job_id for each in settlements) - done
+        verdicts.give_back(database, [each for each in settlements if each.job_id in lost])
     failed = [each for each in survivors if each.attempt_error is not None]
     if failed:
         history.append_errors(database, failed)

@@ -15,6 +15,7 @@ from flexiq_django.core.status import JobStatus
 from flexiq_django.models import Job, QueueState, TaskState
 from flexiq_django.store import dependencies, history, sessions
 from flexiq_django.store.gates import QUEUES, TASKS
+from flexiq_django.store.listing import of_status
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
@@ -135,7 +136,7 @@ def _pending(scope: Scope, column: Mapping[str, str]) -> Iterator[list[UUID]]:
     """The ids of pending jobs in pages, oldest first."""
     size = open_database(scope).batch_size
     rows = Job.objects.using(scope.using).filter(
-        namespace=scope.namespace, status=JobStatus.PENDING.value, **column
+        of_status(JobStatus.PENDING), namespace=scope.namespace, **column
     )
     last = rows.order_by("-id").values_list("id", flat=True).first()
     ids: list[UUID] = []

@@ -7,16 +7,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.outcome import CANCELLED
 from flexiq_django.core.records import Settlement
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store.meter import spend_retries
-from flexiq_django.store.vendors.base import Database
+from flexiq_django.store.meter import return_retries, spend_retries
+from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.vendors.batches import json_batches
+
+#: What a settlement says, and what is written instead.
+_BURIED = (JobStatus.PENDING.value, JobStatus.DEAD.value)
+_STOPPED = (JobStatus.PAUSED.value, JobStatus.CANCELLED.value)
 
 #: The settlements as they will be written, and the jobs about which they say something else now.
 Judged = tuple[Sequence[Settlement], frozenset[UUID]]
+
+
+class Before(NamedTuple):
+    """Jobs about which a settlement has been written before; those it said something else about."""
+
+    mine: frozenset[UUID]
+    buried: frozenset[UUID]
+    stopped: frozenset[UUID]
 
 
 def as_written(
@@ -41,6 +55,17 @@ def within_budget(database: Database, settlements: Sequence[Settlement]) -> Judg
     return _bury(settlements, refused), frozenset(refused)
 
 
+def give_back(database: Database, lost: Sequence[Settlement]) -> None:
+    """Put back what retries took of a budget that were not written, in the same transaction."""
+    taken = Counter(
+        each.task_name
+        for each in lost
+        if each.is_budgeted and each.status == JobStatus.PENDING.value
+    )
+    if taken:
+        return_retries(database, taken)
+
+
 def unless_stopped(database: Database, settlements: Sequence[Settlement]) -> Judged:
     """A pause of a job that somebody has asked to stop is a cancel."""
     pauses = [each.job_id for each in settlements if each.status == JobStatus.PAUSED.value]
@@ -50,6 +75,36 @@ def unless_stopped(database: Database, settlements: Sequence[Settlement]) -> Jud
     rows = database.lock_rows("id, cancel_requested_at", sorted(pauses))
     asked = frozenset(database.read_id(key) for key, moment in rows if moment is not None)
     return _stop(settlements, asked), asked
+
+
+def written_before(database: Database, settlements: Sequence[Settlement]) -> Before:
+    """Those of the settlements whose own work is what is stored: the answer to it was lost.
+
+    Whatever carries the token of an attempt was written by its settlement, and the verdict was
+    given then: today it might be another.
+    """
+    columns = {"id": "id", "token": "big"}
+    sql = (
+        f"SELECT j.id, j.status FROM {database.rows_from_json('batch', columns)}"  # noqa: S608
+        f" JOIN {JOBS} AS j ON j.id = b.id WHERE j.token = b.token"
+    )
+    rows = [{"id": database.id_text(each.job_id), "token": each.token} for each in settlements]
+    stored = {
+        database.read_id(key): status
+        for batch in json_batches(rows)
+        for key, status in database.fetch(sql, {"batch": batch})
+    }
+    found = {each.job_id: (each, stored.get(each.job_id)) for each in settlements}
+    buried = frozenset(
+        key
+        for key, (each, status) in found.items()
+        if each.is_budgeted and (each.status, status) == _BURIED
+    )
+    stopped = frozenset(
+        key for key, (each, status) in found.items() if (each.status, status) == _STOPPED
+    )
+    same = frozenset(key for key, (each, status) in found.items() if each.status == status)
+    return Before(same | buried | stopped, buried, stopped)
 
 
 def _bury(settlements: Sequence[Settlement], ids: Collection[UUID]) -> Sequence[Settlement]:

@@ -5,9 +5,10 @@ import pytest
 from flexiq_django import db as jobs
 from flexiq_django.exceptions import InvalidOptionError
 from flexiq_django.models import DeadLetter, JobError, Worker
+from flexiq_django.store.ids import new_id
 from tests.concurrency import run_in_threads
 from tests.db.conftest import LONG_AGO, change, claimed, outlive_lease, row_of
-from tests.factories import WorkerFactory
+from tests.factories import JobDependencyFactory, JobFactory, WorkerFactory
 
 
 def test_only_leases_that_have_run_out_are_reclaimed(place: jobs.JobDatabase) -> None:
@@ -36,6 +37,26 @@ def test_a_grace_after_the_last_sign_of_life(place: jobs.JobDatabase) -> None:
     assert jobs.reclaim_stale(place, 3600) == 1
     with pytest.raises(InvalidOptionError):
         jobs.reclaim_stale(place, -1)
+
+
+def test_what_a_dead_process_has_left_waiting_is_found(place: jobs.JobDatabase) -> None:
+    children = []
+    for _ in range(2):
+        child = JobFactory(waiting=True)
+        JobDependencyFactory(job_id=child.id, parent_id=new_id())  # the parent is gone
+        children.append(child)
+        head = JobFactory(ready_lane=None, session_id="s", session_line="s")
+        assert jobs.reclaim_stale(place) == 0
+        if len(children) == 1:
+            assert row_of(str(head.id)).session_slot == "s"
+            change(str(head.id), session_slot=None, session_id=None)
+        lanes = [row_of(str(each.id)).ready_lane for each in children]
+        assert lanes == ["default", None][: len(children)]  # once in half a minute
+
+    place.walk.rests_until = 0
+    assert jobs.reclaim_stale(place) == 0
+    assert row_of(str(children[1].id)).ready_lane == "default"
+    assert row_of(str(head.id)).session_slot == "s"
 
 
 def test_without_a_retry_left_the_job_has_failed(place: jobs.JobDatabase) -> None:

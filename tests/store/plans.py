@@ -66,8 +66,11 @@ def record(verb: Callable[[], Any]) -> list[Statement]:
     return found
 
 
-def explain(statement: Statement, *, generic: bool = False) -> Plan:
-    """The plan for a recorded statement. ``generic`` is PostgreSQL's, for unknown parameters."""
+def explain(statement: Statement, *, generic: bool = False, bitmaps: bool = False) -> Plan:
+    """The plan for a recorded statement.
+
+    ``generic`` is PostgreSQL's, for unknown parameters; ``bitmaps`` lets it put indexes together.
+    """
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
@@ -76,7 +79,7 @@ def explain(statement: Statement, *, generic: bool = False) -> Plan:
         if connection.vendor == "postgresql":
             # For a handful of rows it likes a bitmap better, and sorts them. The question is
             # whether the index gives the order when there are many.
-            cursor.execute("SET LOCAL enable_bitmapscan = off")
+            cursor.execute(f"SET LOCAL enable_bitmapscan = {'on' if bitmaps else 'off'}")
             if generic:
                 _explain_prepared(cursor, statement)
             else:

@@ -27,7 +27,7 @@ def test_a_claim_hands_out_the_job_and_marks_it_taken() -> None:
 
     assert job._replace(token=0) == (
         key, "mail", "app.send", '[[1],{"a":2}]', 1, 0, 5, 900, None, "m", None, False, 0, "mail",
-        False,
+        False, (),
     )  # fmt: skip
     row = stored(key)
     assert (row.status, row.ready_lane, row.attempt, row.worker_id) == (

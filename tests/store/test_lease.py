@@ -1,7 +1,9 @@
 """Leases: renewed by their owner, given back unused, lost to nobody."""
 
+from typing import Any
+
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from flexiq_django.models import Job
 from flexiq_django.store import lease, settle, steer
@@ -99,6 +101,26 @@ def test_a_lease_that_ran_out_under_a_limit_is_not_renewed(limited: str) -> None
     assert stored(frozen.id).lease_at == later(10)
     # Its result still counts, as long as nobody else has the job.
     assert settle.settle(at(71), [settlement(frozen)]).settled == {frozen.id}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_a_lease_that_is_said_to_be_longer_is(other_connection: OtherConnection) -> None:
+    job = running(queue="one")
+    limits = iter([lambda: steer.set_queue(at(), "one", max_concurrent=1)])
+
+    def limit_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("UPDATE"):
+            for set_limit in limits:
+                other_connection.run(set_limit)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(limit_first):
+        renewed = lease.renew(at(70), [(job.id, job.token)], lease_ms=60_000)
+
+    # The limit came before or after, but not in between.
+    assert (job.id in renewed.extended) == (stored(job.id).lease_at == later(130))
+    assert next(limits, None) is None
 
 
 def test_a_job_given_back_is_as_if_never_claimed() -> None:

@@ -12,7 +12,7 @@ from flexiq_django.store import lease, settle, steer, verdicts
 from flexiq_django.store.gates import NO_GATES, read_gates, relane
 from flexiq_django.worker.connections import Keeper
 from tests.concurrency import run_in_threads
-from tests.factories import QueueStateFactory, TaskStateFactory, at
+from tests.factories import QueueStateFactory, TaskStateFactory, at, later
 from tests.store.acting import LEASE_MS, claim, enqueue, enqueue_one, settlement
 
 pytestmark = pytest.mark.django_db
@@ -176,6 +176,38 @@ def test_jobs_that_never_began_return_their_tokens() -> None:
     assert claim() == []
 
 
+def test_a_job_that_paid_no_token_returns_none() -> None:
+    QueueStateFactory(name="mail", max_concurrent=50, paused_at=None)
+    enqueue(9, queue="mail", task_name=SLOW)
+    free = claim(limit=4)
+    steer.set_queue(at(), "mail", rate_limit="2/h", max_concurrent=None)
+    steer.declare_limits(at(), {SLOW: {"rate_limit": "3/h"}})
+    assert len(claim()) == 2
+
+    lease.release(at(), free)
+
+    assert claim() == []
+    steer.set_queue(at(), "mail", rate_limit=None)
+    assert len(claim()) == 1
+
+
+def test_only_the_limit_that_was_paid_gets_its_token_back() -> None:
+    QueueStateFactory(name="mail", rate_limit="3/h", paused_at=None)
+    TaskStateFactory(name=SLOW, max_concurrent=9)
+    enqueue(9, queue="mail", task_name=SLOW, is_limited=True)
+    first = claim()
+    assert [job.paid_to for job in first] == [("queue",)] * 3
+    steer.declare_limits(at(), {SLOW: {"rate_limit": "2/h"}})
+    enqueue(2, queue="other", task_name=SLOW, is_limited=True)
+    assert [job.paid_to for job in claim()] == [("task",)] * 2
+
+    lease.release(at(), first)
+
+    assert claim() == []
+    steer.declare_limits(at(), {SLOW: {}})
+    assert [job.paid_to for job in claim()] == [("queue",)] * 3
+
+
 def test_a_limit_set_anew_does_not_fill_the_bucket() -> None:
     steer.set_queue(at(), "mail", rate_limit="5/h")
     enqueue(9, queue="mail")
@@ -289,6 +321,41 @@ def test_the_retry_budget_fills_up_again() -> None:
 
     assert Job.objects.get(id=first.id).status == "pending"
     assert Job.objects.get(id=second.id).status == "dead"
+
+
+def test_a_retry_that_is_not_written_costs_no_token() -> None:
+    steer.declare_limits(at(), {SLOW: {"retry_budget": "2/h"}})
+    enqueue(3, task_name=SLOW)
+    first, second, late = (
+        settlement(job, status="pending", attempt_error="bad", is_budgeted=True) for job in claim()
+    )
+
+    for _ in range(3):
+        outcome = settle.settle(at(), [late._replace(token=late.token ^ 1)])
+        assert outcome.lost == {late.job_id}
+    outcome = settle.settle(at(), [late._replace(token=late.token ^ 1), first])
+    assert (outcome.lost, outcome.buried) == ({late.job_id}, frozenset())
+
+    assert settle.settle(at(), [second]).buried == frozenset()
+    assert settle.settle(at(), [late]).buried == {late.job_id}
+
+
+@pytest.mark.parametrize("seconds", [0, 3_600])
+def test_a_repeat_of_a_retry_that_no_budget_paid_for_is_told_as_it_was_written(
+    seconds: float,
+) -> None:
+    steer.declare_limits(at(), {SLOW: {"retry_budget": "1/h"}})
+    enqueue(2, task_name=SLOW)
+    retries = [
+        settlement(job, status="pending", attempt_error="bad", is_budgeted=True) for job in claim()
+    ]
+    first = settle.settle(at(), retries)
+
+    again = settle.settle(at(seconds), retries)
+
+    assert (again.settled, again.buried) == (first.settled, first.buried)
+    assert (again.lost, len(again.buried)) == (frozenset(), 1)
+    assert TaskState.objects.get().retry_full_at == later(3_600)
 
 
 # --- at the same time -----------------------------------------------------------------------------

@@ -105,6 +105,16 @@ def test_the_longest_overdue_come_first_and_no_more_than_the_limit() -> None:
     assert reap(at(), limit=3) == []
 
 
+def test_those_that_were_heard_of_lately_do_not_stand_before_the_others() -> None:
+    heard = [JobFactory(running=True, lease_at=later(-100), updated_at=later(-9)) for _ in "abc"]
+    silent = JobFactory(running=True, lease_at=later(-50), updated_at=later(-50))
+
+    settlements, _ = settle.reap(at(), lost, limit=2, unseen_ms=30_000)
+
+    assert [each.job_id for each in settlements] == [silent.id]
+    assert {stored(job.id).status for job in heard} == {"running"}
+
+
 def test_reaping_stays_in_its_namespace() -> None:
     JobFactory(running=True, namespace="other", lease_at=NOW)
 

@@ -1,11 +1,12 @@
 """Sweeps delete what is older than its window, or past a lifetime of its own, and nothing else."""
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from flexiq_django.core.retention import TABLES
 from flexiq_django.core.status import TERMINAL
@@ -19,8 +20,11 @@ from flexiq_django.models import (
     TaskLog,
     TaskMetric,
 )
+from flexiq_django.store import dependencies
+from flexiq_django.store.grant import grant
 from flexiq_django.store.retention import CHILDREN, Sweep, count, sweep_batch, sweeps
 from flexiq_django.store.scope import Scope
+from flexiq_django.store.settle import settle
 from tests.concurrency import OtherConnection, run_in_threads
 from tests.factories import (
     NOW,
@@ -35,7 +39,8 @@ from tests.factories import (
     at,
     later,
 )
-from tests.store.acting import stored
+from tests.store.acting import claim_one, enqueue_one, settlement, stored
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -346,6 +351,75 @@ def test_two_that_sweep_at_once_delete_each_row_once() -> None:
 
     assert sum(removed) == 120
     assert Job.objects.count() + DeadLetter.objects.count() + TaskMetric.objects.count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_a_dependent_that_is_committed_while_its_parent_is_purged_moves(
+    other_connection: OtherConnection,
+) -> None:
+    parent = enqueue_one()
+
+    def enqueue_child() -> UUID:
+        transaction.set_autocommit(False)
+        with transaction.atomic():
+            return enqueue_one(parents=(parent,))
+
+    def commit() -> None:
+        transaction.commit()
+        transaction.set_autocommit(True)
+        dependencies.recheck(at(11), [parent])
+
+    child = other_connection.run(enqueue_child)
+    settle(at(), [settlement(claim_one())])
+    looking: list[Any] = []
+
+    def commit_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if not looking and sql.startswith("DELETE FROM") and "parent_id" in sql:
+            looking.append(other_connection.submit(commit))
+            wait_until(lambda: JobDependency.objects.filter(job_id=child).exists())
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(commit_first):
+        assert sweep(at(11), {**OFF, "archived_jobs": 10_000})["archived_jobs"] == 1
+    looking[0].result(30)
+
+    assert stored(child).ready_lane == "default"
+    assert not JobDependency.objects.filter(is_open=True).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_a_job_that_comes_back_from_the_archive_meanwhile_keeps_its_children(
+    other_connection: OtherConnection,
+) -> None:
+    revived = ArchivedJobFactory(status="dead", purge_at=NOW)
+    gone = ArchivedJobFactory(status="dead", purge_at=NOW)
+    with_children(revived.id)
+    waiting = JobFactory(waiting=True)
+    JobDependencyFactory(job_id=waiting.id, parent_id=revived.id)
+    before, picked = child_counts(), threading.Event()
+    each = Sweep("archived_jobs", ArchivedJob._meta.db_table, "purge_at")
+
+    def note(execute: Any, sql: str, *rest: Any) -> Any:
+        answer = execute(sql, *rest)
+        if each.table in sql:
+            picked.set()
+        return answer
+
+    def sweep_once() -> int:
+        with connection.execute_wrapper(note):
+            return sweep_batch(at(1), each).removed
+
+    with transaction.atomic():
+        grant(at(1), revived.id, limited={})
+        sweeping = other_connection.submit(sweep_once)
+        assert picked.wait(30)
+
+    assert sweeping.result(30) == 1
+    assert not ArchivedJob.objects.filter(id__in=[revived.id, gone.id]).exists()
+    assert (stored(revived.id).status, stored(waiting.id).status) == ("pending", "pending")
+    assert child_counts() == before
 
 
 @pytest.mark.django_db(transaction=True)

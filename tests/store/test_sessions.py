@@ -369,17 +369,63 @@ def test_a_look_waits_for_the_end_of_a_holder_that_is_being_written(
 
 @pytest.mark.row_locks
 @commits
+@pytest.mark.parametrize("commits_at_last", [True, False])
+def test_who_enqueues_does_not_wait_for_a_caller_that_takes_its_time(
+    commits_at_last: bool, other_connection: OtherConnection
+) -> None:
+    (first,) = line_up(1)
+    with transaction.atomic():
+        operate.cancel(at(), first)
+        # They come back while we still hold the row of the first.
+        (second,) = other_connection.submit(line_up, 1).result(30)
+        (far,) = other_connection.submit(line_up, 1, delay_ms=1_000).result(30)
+        other_connection.submit(promote.promote_due, at(2)).result(30)
+        transaction.set_rollback(not commits_at_last)
+
+    assert holders() == {"s": second if commits_at_last else first}
+    for job in claim():
+        settle.settle(at(), [settlement(job)])
+    assert holders() == {"s": far if commits_at_last else second}
+
+
+@pytest.mark.row_locks
+@commits
+def test_a_look_passes_over_a_head_that_somebody_has_locked(
+    other_connection: OtherConnection,
+) -> None:
+    lost = {
+        name: JobFactory(ready_lane=None, session_id=name, session_line=name).id for name in "ab"
+    }
+
+    def lock() -> None:
+        transaction.set_autocommit(False)
+        list(Job.objects.select_for_update().filter(id=lost["a"]))
+
+    other_connection.run(lock)
+    assert sessions.look(at(), "ab") == 1
+    assert holders() == {"b": lost["b"]}
+
+    other_connection.run(transaction.rollback)
+    assert sessions.sweep(at(), "") == ("", 1)
+    assert holders() == lost
+
+
+@pytest.mark.row_locks
+@commits
 def test_a_look_at_many_lines_holds_up_nobody_while_it_waits_for_one(
     other_connection: OtherConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (busy,), (free,) = line_up(1, "busy"), line_up(1, "free")
-    waits, look_at_one = threading.Event(), sessions._look
+    waits, look_once, looks = threading.Event(), sessions._look, []
 
-    def note(*given: Any) -> int:
-        waits.set()
-        return look_at_one(*given)
+    def note(*given: Any) -> Any:
+        looks.append(given)
+        if len(looks) > 1:
+            waits.set()
+        return look_once(*given)
 
     monkeypatch.setattr(sessions, "_look", note)
+    monkeypatch.setattr(sessions, "_HOLDER_PATIENCE", 60.0)
     added = [NewJobFactory(session_id=name) for name in ("busy", "free")]
     with transaction.atomic():
         operate.cancel(at(), busy)

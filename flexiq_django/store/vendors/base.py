@@ -205,14 +205,20 @@ class Database(Link):
         """
 
     @abstractmethod
-    def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
-        """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token."""
+    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
+        """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token.
+
+        ``condition`` is what else must hold, as SQL that begins with ``AND``, or nothing.
+        """
 
     @abstractmethod
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Lock rows by id, in id order, and read ``columns`` of them."""
+        """Lock rows by id, in id order, and read ``columns`` of them.
+
+        ``only_free`` passes over those that somebody else has locked instead of waiting for them.
+        """
 
     def lock_free(self, rows: Sequence[Mapping[str, Any]]) -> set[str] | None:
         """Lock those of the jobs that nobody else has locked; their ids as the batch spells them.

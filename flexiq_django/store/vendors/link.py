@@ -74,6 +74,11 @@ class Link(ABC):
     def _begin(self) -> contextlib.AbstractContextManager[Any]:
         return transaction.atomic(using=self.scope.using)
 
+    @property
+    def is_in_callers_transaction(self) -> bool:
+        """Whether our transaction is part of another, the end of which may be far away."""
+        return bool(self.connection.savepoint_ids)
+
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         """Part of a transaction that may fail alone."""

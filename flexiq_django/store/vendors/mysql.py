@@ -80,9 +80,10 @@ class MySQL(NamedLocks, Database):
         where: str,
         params: Mapping[str, Any] | None = None,
     ) -> set[UUID]:
-        # There is no UPDATE ... RETURNING: lock and read who matches, then update exactly those. A
-        # table of a few rows would be scanned, locking all of them and waiting for each: so
-        # FORCE INDEX, here and wherever rows are locked by id.
+        # There is no UPDATE ... RETURNING: lock and read who matches, then update exactly those,
+        # whatever the condition would say a moment later. A table of a few rows would be scanned,
+        # locking all of them and waiting for each: so FORCE INDEX, here and wherever rows are
+        # locked by id.
         source = self.rows_from_json("batch", columns)
         joined = f"{source} STRAIGHT_JOIN {table} AS j FORCE INDEX (PRIMARY) ON j.id = b.id"
         changes = ", ".join(f"j.{name} = {value}" for name, value in assignments.items())
@@ -96,8 +97,8 @@ class MySQL(NamedLocks, Database):
                 )
                 if matched:
                     self.change(
-                        f"UPDATE {joined} SET {changes} WHERE {where}",  # noqa: S608
-                        bound,
+                        f"UPDATE {joined} SET {changes} WHERE j.id IN %(matched)s",  # noqa: S608
+                        {**bound, "matched": self._id_list(key for (key,) in matched)},
                     )
                 updated.update(self.read_id(key) for (key,) in matched)
         return updated
@@ -210,20 +211,20 @@ class MySQL(NamedLocks, Database):
                 )
         return [line for _, line in rows]
 
-    def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
+    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS}"  # noqa: S608
-            " WHERE lease_at <= {now} AND namespace = %(namespace)s"
+            f" WHERE lease_at <= {{now}} AND namespace = %(namespace)s{condition}"
             " ORDER BY lease_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED",
             {"limit": limit},
         )
 
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {columns} FROM {table} FORCE INDEX (PRIMARY)"  # noqa: S608
-            " WHERE id IN %(ids)s ORDER BY id FOR UPDATE",
+            f" WHERE id IN %(ids)s ORDER BY id FOR UPDATE{' SKIP LOCKED' if only_free else ''}",
             {"ids": tuple(self.id_text(key) for key in sorted(ids))},
         )
 

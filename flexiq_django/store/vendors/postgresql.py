@@ -164,20 +164,20 @@ class PostgreSQL(ReturningMixin, Database):
         )
         return [line for (line,) in rows]
 
-    def pick_expired_leases(self, limit: int) -> list[tuple[Any, ...]]:
+    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS}"  # noqa: S608
-            " WHERE lease_at <= {now} AND namespace = %(namespace)s"
+            f" WHERE lease_at <= {{now}} AND namespace = %(namespace)s{condition}"
             " ORDER BY lease_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED",
             {"limit": limit},
         )
 
     def lock_rows(
-        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS
+        self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {columns} FROM {table} WHERE id = ANY(%(ids)s)"  # noqa: S608
-            " ORDER BY id FOR UPDATE",
+            f" ORDER BY id FOR UPDATE{' SKIP LOCKED' if only_free else ''}",
             {"ids": list(ids)},
         )
 
