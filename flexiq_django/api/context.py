@@ -90,6 +90,10 @@ class Attempt:
         """The body settles the job now, in a transaction of its own."""
         self.is_settling = True
 
+    def note_committed(self) -> None:
+        """The transaction of the body has committed, with what it settled in there."""
+        self.is_settled = self.is_settling
+
     def note_over(self) -> None:
         """The attempt has lost its job: what its body does counts for nothing."""
         if not self.is_over:
@@ -221,8 +225,7 @@ class CurrentJob:
     def check_timeout(self) -> None:
         """Raise ``SoftTimeoutError`` once the task's ``soft_timeout`` (seconds) has passed.
 
-        Raises ``LeaseLost`` when nothing the attempt does counts any more: its time is up, or its
-        worker stops and will not wait for it.
+        Raises ``LeaseLost`` when nothing the attempt does counts any more.
         """
         attempt = self._attempt
         if attempt.is_over:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
 from uuid import UUID
 
-from flexiq_django.core.lanes import lane_name
 from flexiq_django.core.records import NewJob
 from flexiq_django.exceptions import TaskRevokedError, UniqueKeyError
 from flexiq_django.models import TaskState
-from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store import dependencies, edges, sessions
 from flexiq_django.store.admission import Depths, admitted
+from flexiq_django.store.job_rows import columns_of, rows_of, values_of
 from flexiq_django.store.keys import active_key
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
@@ -27,60 +25,6 @@ _NOT_REVOKED = (
 
 #: How often a keyed insert is tried while other jobs take and free the key under its hands.
 _KEY_ATTEMPTS = 20
-
-_COLUMNS = {
-    "id": "id",
-    "queue": "text",
-    "task_name": "text",
-    "payload": "text",
-    "max_retries": "int",
-    "priority": "int",
-    "lane": "text",
-    "waits": "int",
-    "delay_ms": "big",
-    "due": "moment",
-    "timeout_ms": "big",
-    "expires_ms": "big",
-    "result_ttl_ms": "big",
-    "unique_key": "text",
-    "active_key": "text",
-    "metadata": "text",
-    "notes": "text",
-    "origin": "text",
-    "schedule": "text",
-    "session_id": "text",
-    "user_id": "text",
-    "deployment_id": "text",
-    "trace_id": "text",
-    "attempt_id": "text",
-    "trial_id": "text",
-    "dlq_retry_count": "int",
-    "origin_job_id": "id",
-}
-
-_COPIED = (
-    "id",
-    "queue",
-    "task_name",
-    "payload",
-    "max_retries",
-    "priority",
-    "timeout_ms",
-    "result_ttl_ms",
-    "unique_key",
-    "active_key",
-    "metadata",
-    "notes",
-    "origin",
-    "schedule",
-    "session_id",
-    "user_id",
-    "deployment_id",
-    "trace_id",
-    "attempt_id",
-    "trial_id",
-    "origin_job_id",
-)
 
 
 def insert_jobs(
@@ -145,9 +89,10 @@ def _insert(
     *,
     notify: bool = False,
 ) -> None:
-    rows = _rows(database, jobs, parents)
+    rows = rows_of(database, jobs, parents)
+    columns = columns_of(rows)
     if not database.insert_rows(
-        JOBS, _values(database), _COLUMNS, rows, where=_NOT_REVOKED, notify=notify
+        JOBS, values_of(database, columns), columns, rows, where=_NOT_REVOKED, notify=notify
     ):
         raise TaskRevokedError(_refusal(jobs[0]))
     sessions.look_after_commit(database.scope, _sessions(jobs))
@@ -174,11 +119,10 @@ def _insert_keyed(
     for _ in range(_KEY_ATTEMPTS):
         if not missing:
             break
+        rows = rows_of(database, list(missing.values()), parents)
+        columns = columns_of(rows)
         inserted = database.insert_unless_active(
-            _values(database),
-            _COLUMNS,
-            _rows(database, list(missing.values()), parents),
-            _NOT_REVOKED,
+            values_of(database, columns), columns, rows, _NOT_REVOKED
         )
         for key, job in list(missing.items()):
             holder = job.id if job.id in inserted else database.active_holder(key)
@@ -203,78 +147,3 @@ def _is_revoked(database: Database, job: NewJob) -> bool:
         .filter(namespace=database.scope.namespace, name=job.task_name, revoked_at__isnull=False)
         .exists()
     )
-
-
-def _values(database: Database) -> Mapping[str, str]:
-    due = f"COALESCE(b.due, {database.plus_ms('{now}', 'b.delay_ms')}, {{now}})"
-    ready = f"(b.waits IS NULL AND {due} <= {{now}})"
-    later = f"(b.waits IS NULL AND {due} > {{now}})"
-    return {
-        **{name: f"b.{name}" for name in _COPIED},
-        "namespace": "%(namespace)s",
-        "status": "'pending'",
-        "attempt": "0",
-        "retry_count": "0",
-        "dlq_retry_count": "COALESCE(b.dlq_retry_count, 0)",
-        "created_at": "{now}",
-        "updated_at": "{now}",
-        "scheduled_at": due,
-        "ready_lane": f"CASE WHEN {ready} AND b.session_id IS NULL THEN b.lane END",
-        "session_line": f"CASE WHEN {ready} THEN b.session_id END",
-        "promote_at": f"CASE WHEN {later} THEN {due} END",
-        "expires_at": database.plus_ms("{now}", "b.expires_ms"),
-    }
-
-
-def _rows(
-    database: Database, jobs: Sequence[NewJob], parents: edges.Parents
-) -> list[dict[str, Any]]:
-    rows = []
-    for job in jobs:
-        row: dict[str, Any] = {
-            "id": database.id_text(job.id),
-            "queue": job.queue,
-            "task_name": job.task_name,
-            "payload": job.payload,
-            "max_retries": job.max_retries,
-            "priority": job.priority,
-            "lane": lane_name(
-                job.queue, job.deployment_id, job.task_name if job.is_limited else None
-            ),
-            "origin": job.origin,
-        }
-        if job.delay_ms:
-            row["delay_ms"] = job.delay_ms
-        if job.run_at is not None:
-            row["due"] = to_naive_text(job.run_at) + database.zone_suffix
-        if parents.get(job.id):
-            row["waits"] = 1
-        if job.unique_key is not None:
-            row["active_key"] = active_key(job.unique_key)
-        if job.dlq_retry_count:
-            row["dlq_retry_count"] = job.dlq_retry_count
-        if job.origin_job_id is not None:
-            row["origin_job_id"] = database.id_text(job.origin_job_id)
-        for name in _OPTIONAL:
-            value = getattr(job, name)
-            if value is not None:
-                row[name] = value
-        rows.append(row)
-    return rows
-
-
-_OPTIONAL = (
-    "timeout_ms",
-    "expires_ms",
-    "result_ttl_ms",
-    "unique_key",
-    "metadata",
-    "notes",
-    "schedule",
-    "session_id",
-    "user_id",
-    "deployment_id",
-    "trace_id",
-    "attempt_id",
-    "trial_id",
-)

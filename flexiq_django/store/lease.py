@@ -100,15 +100,24 @@ def release(scope: Scope, jobs: Sequence[ClaimedJob]) -> set[UUID]:
     return released
 
 
-def unknown(scope: Scope, worker_id: str, known: Collection[tuple[UUID, int]]) -> list[ClaimedJob]:
+def unknown(
+    scope: Scope,
+    worker_id: str,
+    known: Collection[tuple[UUID, int]],
+    *,
+    within_ms: int | None = None,
+) -> list[ClaimedJob]:
     """Running jobs of a worker that are not among the (id, token) it knows of.
 
-    The database went away between the commit of a claim and the answer. Nobody runs them.
+    With ``within_ms`` only those claimed so many milliseconds ago, or later. The database went away
+    between the commit of a claim and the answer. Nobody runs them.
     """
     database = open_database(scope)
+    since = "" if within_ms is None else database.plus_ms("{now}", str(-within_ms))
+    lately = f" AND started_at >= {since}" if since else ""
     rows = database.fetch(
         f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS} WHERE lease_at IS NOT NULL"  # noqa: S608
-        " AND namespace = %(namespace)s AND worker_id = %(worker_id)s",
+        f" AND namespace = %(namespace)s AND worker_id = %(worker_id)s{lately}",
         {"worker_id": worker_id},
     )
     jobs = [_as_claimed(database, row) for row in rows]

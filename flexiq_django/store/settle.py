@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
 from flexiq_django.core.status import TERMINAL, JobStatus
 from flexiq_django.exceptions import LeaseLost, TaskCancelledError
@@ -97,12 +99,13 @@ def settle(
 
 
 @contextlib.contextmanager
-def together(scope: Scope) -> Iterator[Callable[[Settlement], None]]:
+def together(scope: Scope, on_commit: Callable[[], None]) -> Iterator[Callable[[Settlement], None]]:
     """One transaction around a task's body and its completion, or its pause.
 
     Yields the function that settles inside it. That function raises ``LeaseLost`` when the attempt
     no longer owns its job, and ``TaskCancelledError`` when a job that pauses was asked to stop.
-    Either rolls back what the body wrote.
+    Either rolls back what the body wrote. ``on_commit`` is called once all has committed, before
+    whatever the body has left for then.
     """
     database = open_database(scope)
 
@@ -114,6 +117,7 @@ def together(scope: Scope) -> Iterator[Callable[[Settlement], None]]:
             raise TaskCancelledError(job_id=str(settlement.job_id))
 
     with database.transaction():
+        transaction.on_commit(on_commit, using=scope.using)
         yield complete
 
 

@@ -93,8 +93,15 @@ class Block(contextlib.AbstractContextManager[T]):
             with contextlib.ExitStack() as stack:
                 await self._open_in(stack)
                 async with contextlib.aclosing(function(*args, **kwargs)) as values:
-                    async for value in values:
-                        yield value
+                    with contextlib.suppress(StopAsyncIteration):
+                        value = await anext(values)
+                        while True:
+                            try:
+                                sent = yield value
+                            except Exception as error:
+                                value = await values.athrow(error)
+                            else:
+                                value = await values.asend(sent)
 
         return inside
 

@@ -74,6 +74,7 @@ class Runner:
             args, kwargs = decode_call(attempt.job.payload)
             if task.options.transactional:
                 return self._run_together(attempt, task, args, kwargs)
+            _require_time(attempt)
             return self._completed(attempt, self._call(task, args, kwargs))
         except BaseException as error:
             self._on_error(error)
@@ -92,6 +93,7 @@ class Runner:
         token = set_current(attempt)
         try:
             args, kwargs = decode_call(attempt.job.payload)
+            _require_time(attempt)
             value = await self._call_async(_require(task, attempt.job), args, kwargs)
             return self._completed(attempt, value)
         except asyncio.CancelledError as error:
@@ -124,23 +126,39 @@ class Runner:
         kwargs: dict[str, Any],
     ) -> Outcome | None:
         """Body and completion, or pause, in one transaction, after which the attempt is settled."""
-        with self._begin_together() as complete:
-            try:
-                outcome = self._completed(attempt, self._call(task, args, kwargs))
-            except JobPaused as pause:  # what it has written commits with the pause
-                outcome = paused(attempt, pause)
-            if outcome.ending not in (Ending.COMPLETED, Ending.PAUSED):
-                raise _TooLate(outcome)
-            attempt.begin_settling()
-            complete(decide(outcome, task.options.retry))
+        outcome: Outcome | None = None
+        try:
+            with self._begin_together(attempt.note_committed) as complete:
+                _require_time(attempt)
+                try:
+                    outcome = self._completed(attempt, self._call(task, args, kwargs))
+                except JobPaused as pause:  # what it has written commits with the pause
+                    outcome = paused(attempt, pause)
+                if outcome.ending not in (Ending.COMPLETED, Ending.PAUSED):
+                    raise _TooLate(outcome)
+                attempt.begin_settling()
+                complete(decide(outcome, task.options.retry))
+        except BaseException:
+            if not attempt.is_settled:
+                raise
+            logger.exception(
+                "job %s (%s) has ended well, but a function it left for after its commit failed",
+                attempt.job.id,
+                attempt.job.task_name,
+                extra=about(attempt.job),
+            )
         attempt.is_settled = True
         return outcome
 
     @contextlib.contextmanager
-    def _begin_together(self) -> Iterator[Callable[[Settlement], None]]:
+    def _begin_together(
+        self, on_commit: Callable[[], None]
+    ) -> Iterator[Callable[[Settlement], None]]:
         """Begin the transaction; while another writer is in the way nothing has run yet: wait."""
         with contextlib.ExitStack() as stack:
-            yield self._keeper.call(lambda: stack.enter_context(settle.together(self._scope)))
+            yield self._keeper.call(
+                lambda: stack.enter_context(settle.together(self._scope, on_commit))
+            )
 
     def _completed(self, attempt: Attempt, value: Any) -> Outcome:
         result = None if value is None else encode_result(value, limit_bytes=self._max_result_bytes)
@@ -194,6 +212,12 @@ def _require(task: Task[Any, Any] | None, job: ClaimedJob) -> Task[Any, Any]:
     if task is None:
         raise UnknownTaskError(f"unknown task {job.task_name!r}: no worker module declares it")
     return task
+
+
+def _require_time(attempt: Attempt) -> None:
+    """Its time may be up before its body begins, as receivers and databases take their own."""
+    if attempt.is_over:
+        raise LeaseLost
 
 
 class _TooLate(FlexiQError):  # noqa: N818 - control flow

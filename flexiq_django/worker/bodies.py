@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from asgiref.sync import sync_to_async
 
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import Outcome, decide
+from flexiq_django.core.outcome import Ending, Outcome, decide
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import about
 from flexiq_django.worker.attempt import Runner, cancelled_before, interrupted, late, too_late
@@ -46,6 +46,7 @@ class Bodies:
         settler: Settler,
         executor: Executor,
         may_begin: Callable[[ClaimedJob], bool],
+        refuse: Callable[[ClaimedJob], None],
         on_settled: Callable[[Sequence[ClaimedJob]], None],
         run_elsewhere: Callable[[Attempt], Outcome | None] | None = None,
     ) -> None:
@@ -58,6 +59,7 @@ class Bodies:
         self._settler = settler
         self._executor = executor
         self._may_begin = may_begin
+        self._refuse = refuse
         self._on_settled = on_settled
         self._runner = Runner(
             options.scope,
@@ -92,16 +94,34 @@ class Bodies:
             await _in_thread(lambda: self.run(job))
             return
         try:
-            # The thread for database work is shared: while it is busy no time of a body may pass.
-            await sync_to_async(self._prepare)(job)
+            if not self._is_to_run(job) or not await self._prepare(job):
+                return
             attempt = self._begin(job)
             if attempt is not None:
                 attempt.is_watched = True  # it can be stopped without asking
-                self._finish(attempt, await self._await_body(attempt))
-                await sync_to_async(clean_after_job)()
+                outcome = await self._await_body(attempt)
+                self._finish(attempt, outcome)
+                await sync_to_async(_clean_after)(outcome)
         except Exception:
             self._holdings.let_go(job)
             raise
+
+    async def _prepare(self, job: ClaimedJob) -> bool:
+        """Do first what may have to wait for a shared thread: no time of a body may pass with it.
+
+        False when the worker leaves meanwhile: the job goes back.
+        """
+
+        def prepare() -> None:
+            announce_started(job, self._worker_id)
+            clean_before_job()
+
+        try:
+            await sync_to_async(prepare)()
+        except asyncio.CancelledError:
+            self._refuse(job)
+            return False
+        return True
 
     async def _await_body(self, attempt: Attempt) -> Outcome | None:
         body = asyncio.create_task(self._runner.run_async(attempt))
@@ -114,15 +134,21 @@ class Bodies:
                 raise
         return body.result()
 
-    def _begin(self, job: ClaimedJob) -> Attempt | None:
-        """The attempt that begins now; ``None`` if none does."""
+    def _is_to_run(self, job: ClaimedJob) -> bool:
+        """Whether the job is to run at all; else it has been settled, or goes back."""
         if not self._may_begin(job):
-            return None
+            return False
         if job.is_expired:
             self._settler.add(too_late(job))
-            return None
+            return False
         if job.is_cancel_requested:
             self._settler.add(cancelled_before(job))
+            return False
+        return True
+
+    def _begin(self, job: ClaimedJob) -> Attempt | None:
+        """The attempt that begins now; ``None`` if none does."""
+        if not self._is_to_run(job):
             return None
         task = self._catalogue.find(job.task_name)
         attempt = Attempt(
@@ -136,14 +162,10 @@ class Bodies:
             _tell_begin(job)
         return attempt
 
-    def _prepare(self, job: ClaimedJob) -> None:
-        announce_started(job, self._worker_id)
-        clean_before_job()
-
     def _run_here(self, attempt: Attempt) -> Outcome | None:
         clean_before_job()
         outcome = self._runner.run(attempt)
-        clean_after_job()
+        _clean_after(outcome)
         return outcome
 
     def _finish(self, attempt: Attempt, outcome: Outcome | None) -> None:
@@ -200,6 +222,11 @@ class Bodies:
             self._on_settled([attempt.job])
         else:
             self._settler.add(interrupted(attempt))
+
+
+def _clean_after(outcome: Outcome | None) -> None:
+    is_good = outcome is not None and outcome.ending is Ending.COMPLETED
+    clean_after_job(has_failed=not is_good)
 
 
 async def _in_thread(action: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -147,8 +147,15 @@ class _Thread(threading.local):
     """What is known of the connections of a thread."""
 
     checked_at = float("-inf")
-    #: False in a thread that has none: most bodies never ask a database, and need no cleaning.
-    may_have_any = True
+    #: Those that were there when the thread was looked through last.
+    known: Sequence[BaseDatabaseWrapper] = ()
+    #: Whether others may have come since.
+    has_news = True
+
+    @property
+    def has_none(self) -> bool:
+        """Whether nothing is open: most bodies never ask a database, and need no cleaning."""
+        return not self.has_news and all(each.connection is None for each in self.known)
 
 
 _thread = _Thread()
@@ -156,7 +163,7 @@ _thread = _Thread()
 
 @receiver(connection_created, dispatch_uid="flexiq_django.worker.connections")
 def _note_connection(**_kwargs: Any) -> None:
-    _thread.may_have_any = True
+    _thread.has_news = True
 
 
 def known_aliases() -> list[str]:
@@ -185,7 +192,7 @@ def close_all() -> None:
 
 def clean_before_job() -> None:
     """Drop connections that grew too old, or broke, while the thread waited for a job."""
-    if not _thread.may_have_any or time.monotonic() - _thread.checked_at <= _FRESH_SECONDS:
+    if _thread.has_none or time.monotonic() - _thread.checked_at <= _FRESH_SECONDS:
         return
     close_old_connections()
     for connection in connections.all(initialized_only=True):
@@ -193,12 +200,16 @@ def clean_before_job() -> None:
             connection.close()
 
 
-def clean_after_job() -> None:
-    """Leave no transaction, no query list and no broken connection to the next job."""
-    if not _thread.may_have_any:
+def clean_after_job(*, has_failed: bool = True) -> None:
+    """Leave no transaction, no query list and no broken connection to the next job.
+
+    ``has_failed``: the body may have met a connection that broke while it was being opened, of
+    which nobody has been told.
+    """
+    if _thread.has_none and not has_failed:
         return
-    _thread.may_have_any = False
-    for connection in connections.all(initialized_only=True):
+    _thread.known = connections.all(initialized_only=True)
+    for connection in _thread.known:
         if connection.connection is not None and (
             connection.in_atomic_block or not connection.get_autocommit()
         ):
@@ -206,8 +217,7 @@ def clean_after_job() -> None:
         if connection.queries_logged:
             connection.queries_log.clear()
         connection.close_if_unusable_or_obsolete()
-        if connection.connection is not None:
-            _thread.may_have_any = True
+    _thread.has_news = False
     _thread.checked_at = time.monotonic()
 
 

@@ -57,15 +57,15 @@ class Holdings:
     def is_surely_ours(self, job: ClaimedJob) -> bool:
         """Whether the lease of a job cannot have run out, whatever held this process up."""
         held = self._held.get(job.id)
-        return held is not None and time.monotonic() < held.until
+        return held is not None and held.job.token == job.token and time.monotonic() < held.until
 
     def begin(self, attempt: Attempt) -> None:
         """The body of a job of ours begins."""
         with self._lock:
-            attempts = self._attempts.setdefault(attempt.job.id, [])
-            for other in attempts:  # we had lost the job: what the older one does is over
-                other.is_over = True
-            attempts.append(attempt)
+            others = self._attempts.get(attempt.job.id, [])
+            self._attempts[attempt.job.id] = [*others, attempt]
+        for other in others:  # we had lost the job: what the older one does is over
+            other.note_over()
 
     def end(self, attempt: Attempt) -> None:
         """The body has ended, though the job may not be settled yet."""
@@ -147,8 +147,9 @@ class Heartbeat:
             try:
                 self._pass_on_cancels()
                 if time.monotonic() >= next_beat:
-                    next_beat = time.monotonic() + self._seconds
+                    began = time.monotonic()
                     self._beat()
+                    next_beat = began + self._seconds
             except GaveUp:
                 break
             except Exception:
@@ -175,7 +176,7 @@ class Heartbeat:
                 lambda: lease.renew(self._scope, held, lease_ms=self._lease_ms)
             )
             self._holdings.extend(renewed.extended, asked + self._lease_ms / 1000)
-            self._note_lost({key for key, _ in held} - renewed.owned)
+            self._note_lost({(key, token) for key, token in held if key not in renewed.owned})
         self._measure_skew()
         self._keeper.call(
             lambda: workers.beat(
@@ -188,9 +189,10 @@ class Heartbeat:
             )
         )
 
-    def _note_lost(self, lost: set[UUID]) -> None:
+    def _note_lost(self, lost: set[tuple[UUID, int]]) -> None:
         for attempt in self._holdings.attempts():
-            if attempt.job.id in lost and not (attempt.is_over or attempt.is_settling):
+            fence = (attempt.job.id, attempt.job.token)  # a newer attempt may be ours meanwhile
+            if fence in lost and not (attempt.is_over or attempt.is_settling):
                 attempt.note_over()
                 logger.warning(
                     "lost the lease of job %s (%s): what it writes from now on is dropped",

@@ -70,6 +70,8 @@ class ClaimLoop:
         self._is_woken = True
         self._refused: deque[ClaimedJob] = deque()
         self._outages = 0
+        #: When the last claim began, in monotonic seconds.
+        self._asked_at = time.monotonic()
         self.claimed = 0
         #: Whether the loop has stopped claiming until more attempts are settled.
         self.awaits_settler = False
@@ -169,7 +171,8 @@ class ClaimLoop:
         """Take from the lanes known last; look for lanes when that gave nothing, or is old news."""
         if self._keeper.outages != self._outages:
             self._give_back_unknown()
-        asked, self._opens_in, known = time.monotonic(), None, self._gates
+        self._asked_at = asked = time.monotonic()
+        self._opens_in, known = None, self._gates
         is_fresh = asked - self._lanes_at < LANES_SECONDS
         tried = self._lanes if is_fresh or self._is_woken else []
         jobs = self._take(tried, limit) if tried else []
@@ -237,15 +240,24 @@ class ClaimLoop:
             job.task_name,
             extra=about(job),
         )
+        self.refuse(job)
+        return False
+
+    def refuse(self, job: ClaimedJob) -> None:
+        """The body of a job does not begin here: give it back soon. Any thread may say so."""
         self._refused.append(job)
         self._waker.wake()
-        return False
 
     def _give_back_unknown(self) -> None:
         """The answer to a claim was lost with the connection, but the claim may have been made."""
         outages = self._keeper.outages
         known = set(self._holdings.fences())
-        jobs = self._keeper.call(lambda: lease.unknown(self._scope, self._worker_id, known))
+        # Only what was claimed since: what is older, such as a job that could not be settled, has
+        # run, and is seen to by its lease.
+        ago_ms = round((time.monotonic() - self._asked_at) * 1000) + 1
+        jobs = self._keeper.call(
+            lambda: lease.unknown(self._scope, self._worker_id, known, within_ms=ago_ms)
+        )
         if jobs:
             logger.warning("%s jobs are given back: the answer to their claim was lost", len(jobs))
             self._release(jobs)

@@ -169,6 +169,7 @@ class Parts:
             settler=self.settler,
             executor=self.executor,
             may_begin=self.loop.may_begin,
+            refuse=self.loop.refuse,
             on_settled=self._on_settled,
             run_elsewhere=getattr(self.executor, "run_body", None),
         )

@@ -165,7 +165,7 @@ class WorkerProcess:
         parts.loop.awaits_room = True  # be woken when a slot falls idle
         self._attempt_call(lambda: parts.loop.give_back(parts.executor.take_back()))
         while parts.executor.running and not self._stops:
-            parts.waker.wait(1.0)
+            parts.waker.rest(1.0)
 
     def _is_done(self) -> bool:
         """In burst mode: nothing is claimed, running or waiting to be settled, nothing is due."""
@@ -198,6 +198,7 @@ class WorkerProcess:
         if stragglers:
             self._interrupt(stragglers)
         parts.executor.close()
+        self._attempt_call(lambda: parts.loop.give_back([]))  # what was about to begin
         for attempt in stragglers:
             parts.bodies.cut_off(attempt)
         settled = parts.settler.stop(max(LAST_WRITES, self._last_call - time.monotonic()))
@@ -216,7 +217,7 @@ class WorkerProcess:
     def _await_bodies(self, deadline: float, must_hurry: Callable[[], bool]) -> None:
         parts = self._parts
         while parts.executor.running and not must_hurry() and time.monotonic() < deadline:
-            parts.waker.wait(min(0.1, max(0.0, deadline - time.monotonic())))
+            parts.waker.rest(min(0.1, max(0.0, deadline - time.monotonic())))
 
     def _interrupt(self, stragglers: Sequence[Attempt]) -> None:
         """Ask the bodies to end, once, and give them a moment to do so.

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 from flexiq_django import signals
 from flexiq_django.core.outcome import Outcome, decide
@@ -151,13 +152,17 @@ class Settler:
             keeper.call(lambda: link.notify(self._scope))
 
     def _next_batch(self, number: int) -> list[Outcome]:
-        batch: list[Outcome] = []
+        # One outcome of each job: the fence tells attempts apart, not what follows from their end.
+        batch: dict[UUID, Outcome] = {}
         with contextlib.suppress(IndexError):  # the other thread was faster
             while self._outcomes and len(batch) < BATCH:
                 self._in_hand[number] = len(batch) + 1  # first, so that none is out of sight
-                batch.append(self._outcomes.popleft())
+                outcome = self._outcomes.popleft()
+                if batch.setdefault(outcome.job.id, outcome) is not outcome:
+                    self._outcomes.appendleft(outcome)
+                    break
         self._in_hand[number] = len(batch)
-        return batch
+        return list(batch.values())
 
     def _wait_for_company(self) -> None:
         deadline = time.monotonic() + COMPANY_SECONDS

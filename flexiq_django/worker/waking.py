@@ -48,6 +48,10 @@ class Waker:
 
     def wait(self, seconds: float) -> bool:
         """Wait until woken, or for signs of work: True; or for ``seconds``: False."""
+        return self.rest(seconds)
+
+    def rest(self, seconds: float) -> bool:
+        """``wait`` without asking the database, for who wants no more work."""
         select.select([self._reader], [], [], max(0.0, seconds))
         return self._drain()
 

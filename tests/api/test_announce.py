@@ -1,12 +1,14 @@
 """After the commit, and only then: workers are woken and receivers told."""
 
 import logging
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, connection, transaction
 
 from flexiq_django import Queue, signals
 from flexiq_django.api import announce
@@ -168,28 +170,56 @@ def test_a_wake_up_that_fails_loses_no_job(
     assert "they will find the job by polling" in caplog.text
 
 
+@pytest.fixture
+def wake_fd() -> Iterator[int]:
+    """A descriptor that never becomes readable."""
+    reader, writer = socket.socketpair()
+    yield reader.fileno()
+    reader.close()
+    writer.close()
+
+
 @pytest.mark.parametrize("options", [{}, {"unique_key": "k"}])
 @pytest.mark.parametrize("block", [nullcontext, transaction.atomic])
 def test_a_listener_hears_of_it(
-    queue: Queue, vendor: str, other_connection: OtherConnection, block: Any, options: Any
+    queue: Queue,
+    vendor: str,
+    other_connection: OtherConnection,
+    wake_fd: int,
+    block: Any,
+    options: Any,
 ) -> None:
     if vendor != "postgresql":
         pytest.skip("only PostgreSQL has NOTIFY")
 
-    def hear(seconds: float) -> list[str]:
-        raw = connections["default"].connection
-        return [each.channel for each in raw.notifies(timeout=seconds, stop_after=1)]
+    listen = partial(link.wait_for_notify, queue.scope, wake_fd)
 
-    def listen() -> None:
-        link.wait_for_notify(queue.scope, 0, 0)  # the first call subscribes
-
-    other_connection.run(listen)
+    other_connection.run(listen, 0)  # the first call subscribes
     with block():
         queue.enqueue("app.work", **options)
     Queue("other").enqueue("app.work")
 
-    assert len(other_connection.run(hear, 10.0)) == 1
-    assert other_connection.run(hear, 0.0) == []
+    assert other_connection.run(listen, 10.0)
+    assert not other_connection.run(listen, 0.0)
+
+
+def test_a_notification_that_comes_with_the_answer_to_a_statement_is_heard(
+    queue: Queue, vendor: str, other_connection: OtherConnection, wake_fd: int
+) -> None:
+    if vendor != "postgresql":
+        pytest.skip("only PostgreSQL has NOTIFY")
+    listen = partial(link.wait_for_notify, queue.scope, wake_fd)
+
+    def look() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    other_connection.run(listen, 0)  # the first call subscribes
+    queue.enqueue("app.work")
+    other_connection.run(look)
+
+    assert other_connection.run(listen, 10.0)
+    assert not other_connection.run(listen, 0.0)
 
 
 def test_parents_that_end_between_enqueue_and_commit_release_their_child(

@@ -15,6 +15,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 
 from flexiq_django import current_job, queue
+from tests.flows.tasks import hold
 from tests.testapp.models import Mark
 from tests.waiting import wait_until
 
@@ -51,6 +52,12 @@ async def clean_up_when_cancelled(path: str) -> None:
     finally:
         await asyncio.sleep(0.4)  # longer than two looks at what was requested
         await Mark.objects.acreate(key="tidied")
+
+
+@queue.task(max_retries=0)
+async def hold_a_thread(gate: str) -> None:
+    """Keep a thread that others need for the database until the gate opens."""
+    await sync_to_async(hold.function)(gate)
 
 
 @queue.task(max_retries=0)

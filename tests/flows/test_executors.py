@@ -122,6 +122,25 @@ def test_stragglers_are_interrupted_and_end_with_the_worker(
     assert worker.children() == []
 
 
+def test_jobs_that_wait_for_a_shared_thread_go_back_when_the_worker_leaves(
+    workers: Workers, gate: Gate
+) -> None:
+    worker = start(workers, "coroutines", 16, "--drain-timeout", "0.5")
+    gates = [gate.beside(f"thread-{number}") for number in range(8)]
+    holding = queue.enqueue_many(executor_tasks.hold_a_thread, [(str(each),) for each in gates])
+    for each in gates:
+        each.wait_until_reached()
+    waiting = queue.enqueue_many(executor_tasks.hold_a_thread, [(str(gate),)] * 8)
+    wait_until(lambda: queue.stats()["running"] == 16, 20)
+
+    assert worker.terminate() == 1
+
+    assert {job_row(job.id).status for job in holding} == {"dead"}
+    assert {(row.status, row.attempt) for row in (job_row(job.id) for job in waiting)} == {
+        ("pending", 0)
+    }
+
+
 # --- child processes ------------------------------------------------------------------------------
 
 

@@ -178,6 +178,10 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_found_and_given_back() -> Non
     lost = claim(at(1), limit=2)
     claim(limit=1, worker_id="another")
 
+    everything = {job.id for job in lease.unknown(at(2), "worker-1", ())}
+    assert everything == {job.id for job in (*known, *lost)}
+    lately = lease.unknown(at(2), "worker-1", (), within_ms=1_500)
+    assert {job.id for job in lately} == {job.id for job in lost}
     found = lease.unknown(at(2), "worker-1", {(job.id, job.token) for job in known})
     assert {(job.id, job.token) for job in found} == {(job.id, job.token) for job in lost}
     lease.release(at(2), found)

@@ -160,7 +160,7 @@ def test_the_same_batch_on_two_connections_counts_once() -> None:
 
 def run_together(ends: Settlement | None = None, failure: Exception | None = None) -> None:
     """A body that writes something, and then completes its job, or fails, or both."""
-    with together(at()) as complete:
+    with together(at(), lambda: None) as complete:
         Mark.objects.create(key="body")
         if ends is not None:
             complete(ends)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -124,6 +125,30 @@ def test_an_asynchronous_generator_too() -> None:
 
     assert async_to_sync(collect)() == ["complete", "complete"]
     assert note.delay("c").status == "pending"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_goes_wrong_inside_an_asynchronous_block_reaches_the_generator() -> None:
+    seen: list[str] = []
+
+    @asynccontextmanager
+    @at(FAR)
+    async def opened() -> AsyncIterator[datetime]:
+        try:
+            yield FAR
+        except LookupError as error:
+            seen.append(str(error))
+            raise
+        finally:
+            seen.append("closed")
+
+    async def fail() -> None:
+        async with opened():
+            raise LookupError("inside")
+
+    with pytest.raises(LookupError, match="inside"):
+        async_to_sync(fail)()
+    assert seen == ["inside", "closed"]
 
 
 def test_a_class_is_refused() -> None:

@@ -295,10 +295,35 @@ def test_a_thread_without_a_connection_is_not_looked_through(
     with monkeypatch.context() as patched:
         patched.setattr(type(connections), "all", pytest.fail)
         clean_before_job()
-        clean_after_job()
+        clean_after_job(has_failed=False)
 
     transaction.atomic().__enter__()  # it has one now
     Mark.objects.create(key="left open")
     clean_after_job()
     assert not connections["default"].in_atomic_block
     assert Mark.objects.count() == 0
+
+
+def test_a_connection_that_broke_while_it_was_opened_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clean_after_job()
+    connection = connections["default"]
+    with monkeypatch.context() as patched:
+        patched.setattr(connection, "init_connection_state", _lose(connection))
+        with pytest.raises(OperationalError):
+            Mark.objects.count()  # the driver has connected; Django has told nobody
+    assert connection.connection is not None
+
+    clean_after_job(has_failed=False)
+
+    assert connection.connection is None
+    assert Mark.objects.count() == 0
+
+
+def _lose(connection: Any) -> Callable[[], None]:
+    def lose() -> None:
+        connection.connection.close()
+        raise OperationalError("the server has gone away")
+
+    return lose

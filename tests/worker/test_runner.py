@@ -270,3 +270,21 @@ def test_the_outcomes_of_the_worker_itself() -> None:
         Ending.FAILED, "job timed out after 50ms"
     )  # fmt: skip
     assert too_late(job) == Outcome(job=job, ending=Ending.EXPIRED, error=EXPIRED)
+
+
+def test_a_body_does_not_begin_when_its_time_is_up_already(queue: Queue) -> None:
+    ran: list[str] = []
+    queue.task(name="app.work")(lambda: ran.append("body"))
+    queue.task(name="app.together", transactional=True)(lambda: ran.append("together"))
+
+    @queue.task(name="app.later")
+    async def later() -> None:
+        ran.append("later")
+
+    runner = make_runner(queue)
+    for name in ("app.work", "app.together", "app.later"):
+        attempt = make_attempt(job_of(task_name=name))
+        attempt.is_over = True
+        assert runner.run(attempt) is None
+        assert async_to_sync(runner.run_async)(attempt) is None
+    assert ran == []

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from flexiq_django import Queue
 from flexiq_django.core.outcome import Ending
@@ -70,3 +71,23 @@ def test_a_transactional_body_that_does_not_complete_leaves_nothing(
     else:
         assert outcome is not None
         assert (outcome.ending, outcome.retryable) == (Ending.FAILED, failure != "result")
+
+
+def test_a_function_that_fails_after_the_commit_takes_nothing_back(
+    queue: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    @queue.task(name="app.work", transactional=True)
+    def body() -> int:
+        Mark.objects.create(key="body")
+        transaction.on_commit(lambda: [][0])
+        return 5
+
+    attempt = make_attempt(job := claimed())
+    outcome = make_runner(queue, at()).run(attempt)
+
+    assert outcome is not None
+    assert outcome.ending is Ending.COMPLETED
+    assert attempt.is_settled
+    assert (stored(job.id).status, Mark.objects.count()) == ("complete", 1)
+    assert "a function it left for after its commit failed" in caplog.text
+    assert "IndexError" in caplog.text

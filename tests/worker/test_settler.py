@@ -11,7 +11,7 @@ from django.db import DataError
 from flexiq_django import signals
 from flexiq_django.core.outcome import Ending, Outcome
 from flexiq_django.core.records import Settlement
-from flexiq_django.models import Job, TaskMetric
+from flexiq_django.models import DeadLetter, Job, TaskMetric
 from flexiq_django.store import settle
 from flexiq_django.worker import settler as settling
 from flexiq_django.worker.connections import GaveUp
@@ -71,6 +71,22 @@ def test_a_late_result_is_dropped_and_said_once(
     assert [each["job_id"] for each in told] == [str(mine.id)]
     assert desk.settled == [mine.id, lost.id]  # both are out of our hands
     assert stored(lost.id).status == "running"
+
+
+def test_two_attempts_of_one_job_are_settled_one_after_the_other(
+    desk: Desk, told: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    job, other = claimed(2)
+    late = job._replace(token=1)
+    desk.add(done(job, result="1"), failed(late, retryable=False), done(other))
+
+    desk.write()
+
+    assert desk.batches == [[job.id], [job.id, other.id]]
+    assert caplog.text.count(f"late result of job {job.id} (app.tasks.work) dropped") == 1
+    assert [each["status"] for each in told] == ["complete", "complete"]
+    assert DeadLetter.objects.count() == 0
+    assert TaskMetric.objects.filter(job_id=job.id).count() == 1
 
 
 def test_receivers_are_told_how_it_ended(desk: Desk, told: list[Any]) -> None:

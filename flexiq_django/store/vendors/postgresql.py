@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import select
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -242,6 +243,12 @@ class PostgreSQL(ReturningMixin, Database):
             self.change(f"LISTEN {self.channel}")
             raw = self.connection.connection
             raw.flexiq_channel = self.channel
+            # One that comes with the answer to another statement is read by the driver.
+            raw.flexiq_notified = came = threading.Event()
+            raw.add_notify_handler(lambda _notification: came.set())
+            return True
+        if raw.flexiq_notified.is_set():
+            raw.flexiq_notified.clear()
             return True
         if self._drain(raw):
             return True

@@ -150,6 +150,7 @@ class Line:
         with self._ready:
             self._running.discard(_key(job))
             self._jobs.appendleft(job)
+            self._ready.notify()
 
     def ended(self, job: ClaimedJob) -> bool:
         """A body has ended; whether its slot is still its own."""

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Most threads, and connections, that the slots share for the database API.
 DATABASE_THREADS = 8
+#: Seconds that bodies which are cancelled in the end get to leave.
+LEAVE_SECONDS = 1.0
 
 
 class CoroutineExecutor(Line):
@@ -71,8 +73,10 @@ class CoroutineExecutor(Line):
         self._tell(lambda: self._announce(len(self._slots)))
 
     def close(self) -> None:
-        """Cancel every body, and end the loop."""
+        """Cancel every body, and end the loop. Bodies that go on are not waited for long."""
         self._tell(lambda: asyncio.get_running_loop().stop())
+        if self._thread.is_alive():
+            self._thread.join(LEAVE_SECONDS)
 
     def _tell(self, action: Callable[[], object]) -> None:
         if self._loop is not None:

@@ -103,9 +103,9 @@ class ProcessExecutor(Line):
             if job is None:
                 break
             # An idle child may have been killed, by a machine short of memory, since it was made.
-            if not self._children[slot].is_alive and not self._prepare(slot):
-                self.put_back(job)
-                break
+            if not self._children[slot].is_alive:
+                self.put_back(job)  # another slot, or another worker, may be quicker than a new one
+                continue
             try:
                 self._run_job(job)
             except Exception:  # our own fault; the slot must not be lost with it
@@ -196,6 +196,8 @@ class Child:
         attempt.began = time.monotonic()
         try:
             with attempt.stoppable(self.kill):
+                if attempt.is_over:  # its time was up before it could be stopped
+                    return None
                 self._pipe.send(("run", attempt.job))
                 return self._follow(attempt)
         except (EOFError, OSError):
