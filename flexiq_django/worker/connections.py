@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from django.db import Error as DjangoDatabaseError
-from django.db import close_old_connections, connections, reset_queries
+from django.db import connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
@@ -190,14 +190,20 @@ def close_all() -> None:
     connections.close_all()
 
 
+#: Around the end of a connection: to some drivers it is an error if that is gone already. It is
+#: forgotten all the same, and neither the job before nor the next must suffer from it.
+_closing = contextlib.suppress(DjangoDatabaseError)
+
+
 def clean_before_job() -> None:
     """Drop connections that grew too old, or broke, while the thread waited for a job."""
     if _thread.has_none or time.monotonic() - _thread.checked_at <= _FRESH_SECONDS:
         return
-    close_old_connections()
     for connection in connections.all(initialized_only=True):
-        if connection.connection is not None and not connection.is_usable():
-            connection.close()
+        with _closing:
+            connection.close_if_unusable_or_obsolete()
+            if connection.connection is not None and not connection.is_usable():
+                connection.close()
 
 
 def clean_after_job(*, has_failed: bool = True) -> None:
@@ -216,7 +222,8 @@ def clean_after_job(*, has_failed: bool = True) -> None:
             _abandon(connection)
         if connection.queries_logged:
             connection.queries_log.clear()
-        connection.close_if_unusable_or_obsolete()
+        with _closing:
+            connection.close_if_unusable_or_obsolete()
     _thread.has_news = False
     _thread.checked_at = time.monotonic()
 
@@ -253,5 +260,5 @@ def _abandon(connection: BaseDatabaseWrapper) -> None:
     connection.savepoint_ids = []
     connection.needs_rollback = False
     connection.run_on_commit = []
-    with contextlib.suppress(DjangoDatabaseError):  # the body may have closed it before us
+    with _closing:
         connection.close()
