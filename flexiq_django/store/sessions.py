@@ -21,18 +21,11 @@ from flexiq_django.store.vendors.base import JOBS, Database
 from flexiq_django.store.vendors.batches import chunks
 from flexiq_django.store.vendors.patience import tries
 
-#: How often the head of a line is picked anew while others move it under our hands.
-_TRIES = 20
 #: Seconds for which a look begins again while other transactions refuse it.
 _PATIENCE = 5.0
 #: Seconds for which it comes back to a line whose holder somebody writes to: far more than a
 #: settlement takes, and little for those whose thread it holds up.
 _HOLDER_PATIENCE = 0.5
-
-_HEAD = (
-    f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608 - names are our own
-    " AND session_line = %(session)s ORDER BY scheduled_at, id LIMIT 1"
-)
 
 #: The next lines, how many places of each were read, and whether anybody holds it.
 _LINES = (
@@ -45,17 +38,18 @@ _LINES = (
 
 
 def hand_on(database: Database, sessions: Collection[str]) -> int:
-    """Let the next job of each session go if none holds the line; how many went.
+    """Let the next job of each session go if none holds the line; how many go, some after it.
 
     In the transaction that has just taken a holder out of its line: what is committed by now is
     seen here, and what comes later looks for itself, and waits for us as it locks the holder. Not
-    for long: so where our end is up to the caller, we look again after it.
+    for long: so where our end is up to the caller, we look again after it. So we do at a line in
+    which others are at work: the results that are settled with ours must not wait for them.
     """
-    if database.is_in_callers_transaction:
-        look_after_commit(database.scope, sessions)
     held = _holders(database, sessions)
     moved, unsure = _grant_all(database, [name for name in sorted(sessions) if name not in held])
-    return moved + sum(_grant(database, session) for session in unsure)
+    is_ours = not database.is_in_callers_transaction
+    look_after_commit(database.scope, unsure if is_ours else sessions)
+    return moved + len(unsure)
 
 
 def hand_on_after(database: Database, ended: Iterable[UUID]) -> int:
@@ -140,7 +134,7 @@ def _look(database: Database, sessions: Sequence[str]) -> tuple[int, list[str]]:
             with database.transaction():
                 held = _holders(database, sessions)
                 nobodys = [name for name in sessions if name not in held]
-                moved, unsure = _grant_all(database, nobodys, only_free=True)
+                moved, unsure = _grant_all(database, nobodys)
                 seen = _still_holding(database, held)
                 return moved, [*unsure, *(name for name in held if name not in seen)]
         except DatabaseError as error:
@@ -188,19 +182,19 @@ def _heads(database: Database, sessions: Sequence[str]) -> list[tuple[str, UUID]
     return found
 
 
-def _grant_all(
-    database: Database, sessions: Sequence[str], *, only_free: bool = False
-) -> tuple[int, list[str]]:
+def _grant_all(database: Database, sessions: Sequence[str]) -> tuple[int, list[str]]:
     """Give lines that nobody holds to the first in each; many take as few statements as one.
 
-    Returns how many jobs went, and the lines in which others were at work at the same moment;
-    ``only_free`` does not wait for them.
+    Returns how many jobs went, and the lines in which others are at work at the same moment: it
+    does not wait for them.
     """
     heads = _heads(database, sessions)
     if not heads:
         return 0, []
     ids = sorted(key for _, key in heads)
-    rows = database.lock_rows("id, session_line", ids, only_free=only_free)
+    # Picked by a plain read, locked by their keys: a locking read would on MariaDB wait for jobs
+    # that others have put into line and not committed.
+    rows = database.lock_rows("id, session_line", ids, only_free=True)
     locked = {database.read_id(key): line for key, line in rows}
     sure = [(session, key) for session, key in heads if locked.get(key) == session]
     try:
@@ -218,30 +212,3 @@ def _grant_all(
         sure = []  # another has just given one of the lines to a job: which?
     done = {session for session, _ in sure}
     return len(sure), [session for session, _ in heads if session not in done]
-
-
-def _grant(database: Database, session: str) -> int:
-    """Give the line to the first that waits in it; 0 if none does or another was faster."""
-    for _ in range(_TRIES):
-        # Picked by a plain read, locked by its key: a locking read would on MariaDB wait for jobs
-        # that others have put into line and not committed.
-        rows = database.fetch(_HEAD, {"session": session})
-        if not rows:
-            return 0
-        head = database.read_id(rows[0][0])
-        locked = database.lock_rows("session_line", [head])
-        if locked and locked[0][0] is not None:
-            break
-    else:
-        return 0
-    try:
-        with database.savepoint():
-            changes = ", ".join(f"{name} = {sql}" for name, sql in _granted(database).items())
-            return database.change(
-                f"UPDATE {JOBS} SET {changes} WHERE id = %(id)s",  # noqa: S608
-                {"id": database.id_text(head)},
-            )
-    except Exception as error:
-        if not database.clash(error):  # else another has just given the line to a job
-            raise
-        return 0

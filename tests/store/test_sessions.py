@@ -390,6 +390,35 @@ def test_who_enqueues_does_not_wait_for_a_caller_that_takes_its_time(
 
 @pytest.mark.row_locks
 @commits
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_settlement_does_not_wait_for_who_cancels_the_next_in_line(
+    other_connection: OtherConnection, commits: bool
+) -> None:
+    first, second, third = line_up(3)
+    job = claim_one()
+    theirs = transaction.atomic()
+
+    def cancel() -> None:
+        theirs.__enter__()
+        operate.cancel(at(), second)
+
+    def end() -> None:
+        transaction.set_rollback(not commits)
+        theirs.__exit__(None, None, None)
+
+    other_connection.run(cancel)
+    outcome = settle.settle(at(), [settlement(job)])
+    assert outcome.settled == {first}
+    assert (holders(), outcome.released) == ({}, 1)  # the worker looks at the line again, soon
+
+    other_connection.run(end)
+    if not commits:
+        assert sessions.sweep(at(), "") == ("", 1)
+    assert holders() == {"s": third if commits else second}
+
+
+@pytest.mark.row_locks
+@commits
 def test_a_look_passes_over_a_head_that_somebody_has_locked(
     other_connection: OtherConnection,
 ) -> None:
