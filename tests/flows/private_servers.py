@@ -82,7 +82,15 @@ class PrivateServer(ABC):
         user = self.account if getpass.getuser() == "root" else None
         with (self.folder / "server.log").open("ab") as log:
             return subprocess.Popen(
-                command, cwd=self.folder, user=user, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=self.folder,
+                user=user,
+                # MariaDB, when it starts, deletes the temporary tables it finds in there: not those
+                # of the other servers of this machine.
+                env={**os.environ, "TMPDIR": str(self.folder)},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def _answers(self) -> bool:
