@@ -17,7 +17,7 @@ from flexiq_django.worker.attempt import Runner, cancelled_before, interrupted, 
 from flexiq_django.worker.buffer import Buffer
 from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper, clean_after_job, clean_before_job, close_all
-from flexiq_django.worker.executors.base import Executor
+from flexiq_django.worker.executors.base import Executor, NotBegunError
 from flexiq_django.worker.heartbeat import Holdings
 from flexiq_django.worker.loop import announce_started
 from flexiq_django.worker.notebook import Notebook
@@ -78,7 +78,12 @@ class Bodies:
             attempt = self._begin(job)
             if attempt is not None:
                 announce_started(job, self._worker_id)
-                self._finish(attempt, self._run_body(attempt))
+                try:
+                    outcome = self._run_body(attempt)
+                except NotBegunError as reason:
+                    self._hand_back(attempt, reason)
+                else:
+                    self._finish(attempt, outcome)
         except Exception:
             self._holdings.let_go(job)  # a fault of ours must not keep it: the reaper gives it on
             raise
@@ -167,6 +172,15 @@ class Bodies:
         outcome = self._runner.run(attempt)
         _clean_after(outcome)
         return outcome
+
+    def _hand_back(self, attempt: Attempt, reason: NotBegunError) -> None:
+        self._holdings.end(attempt)
+        if attempt.end():  # else it has been settled over its head meanwhile
+            job = attempt.job
+            logger.warning(
+                "job %s (%s) is given back: %s", job.id, job.task_name, reason, extra=about(job)
+            )
+            self._refuse(job)
 
     def _finish(self, attempt: Attempt, outcome: Outcome | None) -> None:
         job = attempt.job

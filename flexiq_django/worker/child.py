@@ -53,6 +53,7 @@ def serve(connection: Connection, options: WorkerOptions, worker_id: str) -> NoR
         )
         pipe.attempt = attempt
         clean_before_job()
+        pipe.say("begins", None)
         outcome = runner.run(attempt)
         clean_after_job(
             has_failed=outcome is None or outcome.ending is not Ending.COMPLETED,

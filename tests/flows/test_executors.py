@@ -195,6 +195,22 @@ def test_a_child_that_was_killed_while_it_was_idle_costs_no_job(workers: Workers
 
 
 @pytest.mark.mechanics
+def test_a_child_that_dies_with_a_job_it_has_not_begun_costs_no_attempt(workers: Workers) -> None:
+    worker = start(workers, "processes", 1)
+    (child, _parent) = executor_tasks.where_am_i.delay().result(30)
+    os.kill(child, signal.SIGSTOP)
+    job = executor_tasks.where_am_i.delay()
+    wait_until(lambda: job_row(job.id).status == "running", 20)
+    os.kill(child, signal.SIGKILL)
+
+    (other, parent) = job.result(30)
+
+    assert (other != child, parent) == (True, worker.pid)
+    assert (job_row(job.id).attempt, errors_of(job.id)) == (1, [])
+    assert "is given back: its process ended before its body began" in worker.log
+
+
+@pytest.mark.mechanics
 def test_children_are_replaced_after_so_many_jobs(workers: Workers) -> None:
     worker = start(workers, "processes", 1, "--max-jobs", "2")
     seen = [executor_tasks.where_am_i.delay().result(30) for _ in range(5)]

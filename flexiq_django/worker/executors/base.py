@@ -14,6 +14,10 @@ from flexiq_django.core.records import ClaimedJob
 Key = tuple[int, int]
 
 
+class NotBegunError(Exception):
+    """A body has not begun, and will not: what was to run it is gone. The job can go back."""
+
+
 class Executor(Protocol):
     """Runs claimed jobs, at most ``concurrency`` at a time."""
 

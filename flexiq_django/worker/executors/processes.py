@@ -21,7 +21,7 @@ from flexiq_django.api.context import Attempt
 from flexiq_django.core.outcome import Ending, Outcome
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import about
-from flexiq_django.worker.executors.base import Line
+from flexiq_django.worker.executors.base import Line, NotBegunError
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class Child:
         self._process = spawn.Process(target=target, args=(theirs, *arguments), name="flexiq-job")
         self._process.start()
         theirs.close()
-        self._is_doomed = False
+        self._is_doomed = self._has_begun = False
         self.jobs = 0
         self.rss = 0
 
@@ -191,8 +191,13 @@ class Child:
             return False
 
     def run(self, attempt: Attempt) -> Outcome | None:
-        """Run a body in it. If it ends before the body does, that is how the attempt ended."""
+        """Run a body in it. If it ends before the body does, that is how the attempt ended.
+
+        Raises ``NotBegunError`` if it ends before the body has begun: a process that is killed
+        while it is idle seems alive for a moment.
+        """
         self.jobs += 1
+        self._has_begun = False
         attempt.began = time.monotonic()
         try:
             with attempt.stoppable(self.kill):
@@ -201,6 +206,9 @@ class Child:
                 self._pipe.send(("run", attempt.job))
                 return self._follow(attempt)
         except (EOFError, OSError):
+            self._is_doomed = True
+            if not self._has_begun:
+                raise NotBegunError("its process ended before its body began") from None
             return Outcome(
                 job=attempt.job,
                 ending=Ending.FAILED,
@@ -218,7 +226,9 @@ class Child:
                     raise EOFError
                 continue
             kind, value = self._pipe.recv()
-            if kind == "progress":
+            if kind == "begins":
+                self._has_begun = True
+            elif kind == "progress":
                 attempt.journal.progress(attempt.job, value)
             elif kind == "log":
                 attempt.journal.log(attempt.job, *value)
