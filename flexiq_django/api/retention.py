@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from django.db import Error as DatabaseError
+from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.api.result import to_ms
 from flexiq_django.api.twins import async_twin
@@ -125,7 +125,7 @@ def _persist(scope: Scope, each: sweeping.Sweep, after: sweeping.Moment) -> swee
     for tried in range(_TRIES):
         try:
             return sweeping.sweep_batch(scope, each, after=after)
-        except DatabaseError as error:
+        except DjangoDatabaseError as error:
             if tried == _TRIES - 1 or link.trouble(scope, error) != "conflict":
                 raise
             time.sleep(0.01 * tried)  # noqa: TID251

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
-from django.db import Error as DatabaseError
+from django.db import Error as DjangoDatabaseError
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
@@ -46,7 +46,7 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[Che
             found += _OPTIONS[connection.vendor](connection)
             found += _migrations(connection)
             found += _contract(connection)
-        except DatabaseError as error:
+        except DjangoDatabaseError as error:
             hint = f"Start the server, or correct DATABASES[{alias!r}]."
             found.append(
                 Error(f"{alias!r} cannot be reached: {error}", hint=hint, id="flexiq.E010")

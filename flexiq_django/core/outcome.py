@@ -51,6 +51,11 @@ class Outcome(NamedTuple):
     reason: str | None = None
 
 
+def is_good(outcome: Outcome | None) -> bool:
+    """Whether a body has returned in time; False for one that was settled over its head."""
+    return outcome is not None and outcome.ending is Ending.COMPLETED
+
+
 def decide(
     outcome: Outcome, policy: RetryPolicy, *, draw: Callable[[], float] = random.random
 ) -> Settlement:

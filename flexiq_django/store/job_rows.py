@@ -42,29 +42,8 @@ _COLUMNS = {
     "origin_job_id": "id",
 }
 
-_COPIED = (
-    "id",
-    "queue",
-    "task_name",
-    "payload",
-    "max_retries",
-    "priority",
-    "timeout_ms",
-    "result_ttl_ms",
-    "unique_key",
-    "active_key",
-    "metadata",
-    "notes",
-    "origin",
-    "schedule",
-    "session_id",
-    "user_id",
-    "deployment_id",
-    "trace_id",
-    "attempt_id",
-    "trial_id",
-    "origin_job_id",
-)
+#: What the SQL below turns into something else; all other columns go into the table as they are.
+_MEANT = {"lane", "waits", "delay_ms", "due", "expires_ms", "dlq_retry_count"}
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
@@ -85,7 +64,7 @@ def values_of(database: Database, columns: Collection[str]) -> Mapping[str, str]
     due = f"COALESCE({', '.join(moments)}, {{now}})" if moments else "{now}"
     is_due = [f"{due} <= {{now}}"] if moments else []
     values = {
-        **{name: f"b.{name}" for name in _COPIED if name in columns},
+        **{name: f"b.{name}" for name in columns if name not in _MEANT},
         "namespace": "%(namespace)s",
         "status": "'pending'",
         "attempt": "0",

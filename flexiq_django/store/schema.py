@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from django.core.management import call_command
-from django.db import Error as DatabaseError
+from django.db import Error as DjangoDatabaseError
 from django.db.migrations.executor import MigrationExecutor
 
 from flexiq_django.exceptions import ConfigurationError
@@ -56,7 +56,7 @@ def _persist(database: Database) -> list[str]:
     while True:
         try:
             return _apply(database)
-        except DatabaseError:
+        except DjangoDatabaseError:
             # Without a lock, perhaps another process did the same and is about to record it.
             if waited >= _PATIENCE or not database.has_one_writer:
                 raise

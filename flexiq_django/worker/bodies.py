@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from asgiref.sync import sync_to_async
 
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import Ending, Outcome, decide
+from flexiq_django.core.outcome import Outcome, decide, is_good
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import about
 from flexiq_django.worker.attempt import Runner, cancelled_before, interrupted, late, too_late
@@ -106,7 +106,7 @@ class Bodies:
                 attempt.is_watched = True  # it can be stopped without asking
                 outcome = await self._await_body(attempt)
                 self._finish(attempt, outcome)
-                await sync_to_async(_clean_after)(outcome)
+                await sync_to_async(clean_after_job)(is_good=is_good(outcome))
         except Exception:
             self._holdings.let_go(job)
             raise
@@ -170,7 +170,7 @@ class Bodies:
     def _run_here(self, attempt: Attempt) -> Outcome | None:
         clean_before_job()
         outcome = self._runner.run(attempt)
-        _clean_after(outcome)
+        clean_after_job(is_good=is_good(outcome))
         return outcome
 
     def _hand_back(self, attempt: Attempt, reason: NotBegunError) -> None:
@@ -236,11 +236,6 @@ class Bodies:
             self._on_settled([attempt.job])
         else:
             self._settler.add(interrupted(attempt))
-
-
-def _clean_after(outcome: Outcome | None) -> None:
-    is_good = outcome is not None and outcome.ending is Ending.COMPLETED
-    clean_after_job(has_failed=not is_good)
 
 
 async def _in_thread(action: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
 from flexiq_django.api.context import Attempt
-from flexiq_django.core.outcome import Ending
+from flexiq_django.core.outcome import is_good
 from flexiq_django.core.records import ClaimedJob
 from flexiq_django.logging import log_to_stderr, set_worker
 from flexiq_django.store.scope import Scope
@@ -55,9 +55,7 @@ def serve(connection: Connection, options: WorkerOptions, worker_id: str) -> NoR
         clean_before_job()
         pipe.say("begins", None)
         outcome = runner.run(attempt)
-        clean_after_job(
-            has_failed=outcome is None or outcome.ending is not Ending.COMPLETED,
-        )
+        clean_after_job(is_good=is_good(outcome))
         pipe.attempt = None
         # The worker has the job; its arguments need not travel back.
         told = outcome and outcome._replace(job=job._replace(payload=""))

@@ -206,13 +206,13 @@ def clean_before_job() -> None:
                 connection.close()
 
 
-def clean_after_job(*, has_failed: bool = True) -> None:
+def clean_after_job(*, is_good: bool = False) -> None:
     """Leave no transaction, no query list and no broken connection to the next job.
 
-    ``has_failed``: the body may have met a connection that broke while it was being opened, of
+    A body that does not end well may have met a connection that broke while it was being opened, of
     which nobody has been told.
     """
-    if _thread.has_none and not has_failed:
+    if is_good and _thread.has_none:
         return
     _thread.known = connections.all(initialized_only=True)
     for connection in _thread.known:

@@ -295,7 +295,7 @@ def test_a_thread_without_a_connection_is_not_looked_through(
     with monkeypatch.context() as patched:
         patched.setattr(type(connections), "all", pytest.fail)
         clean_before_job()
-        clean_after_job(has_failed=False)
+        clean_after_job(is_good=True)
 
     transaction.atomic().__enter__()  # it has one now
     Mark.objects.create(key="left open")
@@ -315,7 +315,7 @@ def test_a_connection_that_broke_while_it_was_opened_is_not_kept(
             Mark.objects.count()  # the driver has connected; Django has told nobody
     assert connection.connection is not None
 
-    clean_after_job(has_failed=False)
+    clean_after_job(is_good=True)
 
     assert connection.connection is None
     assert Mark.objects.count() == 0
