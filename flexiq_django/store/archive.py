@@ -50,5 +50,5 @@ def archive_batch(scope: Scope, *, older_than_ms: int, limit: int | None = None)
             f" SELECT {{now}}, {kept} FROM {JOBS} WHERE {condition}",
             params,
         )
-        database.change(f"DELETE FROM {JOBS} WHERE {condition}", params)  # noqa: S608
+        database.delete_rows(JOBS, ended)
     return len(ended)

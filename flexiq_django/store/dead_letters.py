@@ -98,8 +98,7 @@ def delete(scope: Scope, letter_id: UUID) -> bool:
         found = database.lock_rows("namespace", [letter_id], table=DEAD)
         if found != [(scope.namespace,)]:
             return False
-        params = {"id": database.id_text(letter_id)}
-        database.change(f"DELETE FROM {DEAD} WHERE id = %(id)s", params)  # noqa: S608
+        database.delete_rows(DEAD, [letter_id])
     return True
 
 

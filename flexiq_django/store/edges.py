@@ -80,14 +80,17 @@ def close(database: Database, edges: Iterable[Edge]) -> None:
     One that was committed since they were read belongs to a child that nobody has looked at, and
     its re-check finds it only while it is open.
     """
-    for chunk in chunks(sorted(edge.id for edge in edges)):
-        JobDependency.objects.using(database.scope.using).filter(id__in=chunk, is_open=True).update(
-            is_open=False
-        )
+    _close(database, (edge.id for edge in edges))
 
 
 def close_all_of(database: Database, job_id: UUID) -> None:
     """A job, which is locked, no longer waits for any of its parents."""
-    JobDependency.objects.using(database.scope.using).filter(job_id=job_id, is_open=True).update(
-        is_open=False
-    )
+    _close(database, still_open(database, [job_id]))
+
+
+def _close(database: Database, ids: Iterable[int]) -> None:
+    for chunk in chunks(sorted(ids)):
+        database.change(
+            f"UPDATE {EDGES}{database.by_key} SET is_open = NOT {database.true}"  # noqa: S608
+            f" WHERE id IN ({', '.join(map(str, chunk))}) AND is_open = {database.true}"
+        )

@@ -76,8 +76,7 @@ def grant(
                 sessions.look_after_commit(scope, {job["session_id"]})
             forget_replay_error(database, job_id)
             if letters:
-                condition, params = database.among("id", letters)
-                database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+                database.delete_rows(DEAD, letters)
     except IntegrityError as error:
         holder = None if key is None else database.active_holder(key)
         if holder is None:
@@ -110,12 +109,11 @@ def _lock_job(database: Database, job_id: UUID) -> Row:
             f"there is no job {job_id} in namespace {database.scope.namespace!r}"
         )
     if is_archived and job["status"] in _GRANTABLE:
-        params = {"id": database.id_text(job_id)}
         database.change(
             f"INSERT INTO {JOBS} ({_KEPT}) SELECT {_KEPT} FROM {ARCHIVE} WHERE id = %(id)s",  # noqa: S608
-            params,
+            {"id": database.id_text(job_id)},
         )
-        database.change(f"DELETE FROM {ARCHIVE} WHERE id = %(id)s", params)  # noqa: S608
+        database.delete_rows(ARCHIVE, [job_id])
     return job
 
 

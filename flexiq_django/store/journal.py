@@ -15,21 +15,16 @@ from flexiq_django.store.vendors.batches import json_batches
 LOGS = TaskLog._meta.db_table
 # A job that is complete under this token was completed by this very attempt: a transactional body
 # settles its job itself, and what it noted before may be written after.
-_OWNED = (
-    "id = %(id)s AND token = %(token)s AND status IN ('running', 'complete')"
-    " AND namespace = %(namespace)s"
-)
+_OWNED = "token = %(token)s AND status IN ('running', 'complete')"
 
 
 def set_progress(scope: Scope, job_id: UUID, token: int, progress: int) -> bool:
     """Note the progress (0 to 100) of an attempt. False, and nothing done, if it lost its job."""
-    database = open_database(scope)
-    return (
-        database.change(
-            f"UPDATE {JOBS} SET progress = %(progress)s, updated_at = {{now}} WHERE {_OWNED}",  # noqa: S608
-            {"id": database.id_text(job_id), "token": token, "progress": progress},
-        )
-        > 0
+    return open_database(scope).update_job(
+        job_id,
+        "progress = %(progress)s",
+        _OWNED,
+        {"token": token, "progress": progress},
     )
 
 
@@ -50,7 +45,8 @@ def append_log(
             f"INSERT INTO {LOGS}"  # noqa: S608
             " (id, namespace, job_id, task_name, level, message, extra, logged_at)"
             " SELECT %(log_id)s, namespace, id, %(task_name)s, %(level)s, %(message)s, %(extra)s,"
-            f" {{now}} FROM {JOBS} WHERE {_OWNED}",
+            f" {{now}} FROM {JOBS}{database.by_key}"
+            f" WHERE id = %(id)s AND namespace = %(namespace)s AND {_OWNED}",
             {
                 "id": database.id_text(job_id),
                 "token": token,

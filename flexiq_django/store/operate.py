@@ -37,29 +37,21 @@ def cancel(scope: Scope, job_id: UUID) -> list[UUID]:
 
 def request_cancel(scope: Scope, job_id: UUID) -> bool:
     """Ask a running job to stop. True when the request is recorded, also when it already was."""
-    database = open_database(scope)
-    return (
-        database.change(
-            f"UPDATE {JOBS} SET cancel_requested_at = COALESCE(cancel_requested_at, {{now}}),"  # noqa: S608
-            " updated_at = {now}"
-            " WHERE id = %(id)s AND namespace = %(namespace)s AND status = 'running'",
-            {"id": database.id_text(job_id)},
-        )
-        > 0
+    return open_database(scope).update_job(
+        job_id,
+        "cancel_requested_at = COALESCE(cancel_requested_at, {now})",
+        "status = 'running'",
+        {},
     )
 
 
 def set_progress(scope: Scope, job_id: UUID, progress: int) -> bool:
     """Set the progress of a job that has not ended. False when there is none."""
-    database = open_database(scope)
-    return (
-        database.change(
-            f"UPDATE {JOBS} SET progress = %(progress)s, updated_at = {{now}}"  # noqa: S608
-            " WHERE id = %(id)s AND namespace = %(namespace)s"
-            " AND status IN ('pending', 'running', 'paused')",
-            {"id": database.id_text(job_id), "progress": progress},
-        )
-        > 0
+    return open_database(scope).update_job(
+        job_id,
+        "progress = %(progress)s",
+        "status IN ('pending', 'running', 'paused')",
+        {"progress": progress},
     )
 
 
@@ -101,15 +93,11 @@ def cancel_even_running(scope: Scope, job_id: UUID, *, error: str) -> str | None
 
 def set_priority(scope: Scope, job_id: UUID, priority: int, *, only_pending: bool) -> bool:
     """Set the priority of a job that is not archived. False when there is none."""
-    database = open_database(scope)
-    pending = " AND status = 'pending'" if only_pending else ""
-    return (
-        database.change(
-            f"UPDATE {JOBS} SET priority = %(priority)s, updated_at = {{now}}"  # noqa: S608
-            f" WHERE id = %(id)s AND namespace = %(namespace)s{pending}",
-            {"id": database.id_text(job_id), "priority": priority},
-        )
-        > 0
+    return open_database(scope).update_job(
+        job_id,
+        "priority = %(priority)s",
+        "status = 'pending'" if only_pending else "1 = 1",
+        {"priority": priority},
     )
 
 
@@ -125,19 +113,10 @@ def set_lineage(
 
     With ``token`` only for the attempt that owns the job. False when there is no such job.
     """
-    database = open_database(scope)
-    owned = "" if token is None else " AND token = %(token)s AND status = 'running'"
-    return (
-        database.change(
-            f"UPDATE {JOBS} SET attempt_id = COALESCE(%(attempt_id)s, attempt_id),"  # noqa: S608
-            " trial_id = COALESCE(%(trial_id)s, trial_id), updated_at = {now}"
-            f" WHERE id = %(id)s AND namespace = %(namespace)s{owned}",
-            {
-                "id": database.id_text(job_id),
-                "token": token,
-                "attempt_id": attempt_id,
-                "trial_id": trial_id,
-            },
-        )
-        > 0
+    return open_database(scope).update_job(
+        job_id,
+        "attempt_id = COALESCE(%(attempt_id)s, attempt_id),"
+        " trial_id = COALESCE(%(trial_id)s, trial_id)",
+        "1 = 1" if token is None else "token = %(token)s AND status = 'running'",
+        {"token": token, "attempt_id": attempt_id, "trial_id": trial_id},
     )

@@ -138,8 +138,7 @@ def _delete_letters(database: Database, ids: list[UUID]) -> int:
         delete_jobs(database, table, dead)
     # The job itself may have been deleted before, and have left errors and log lines behind.
     delete_jobs(database, _TABLES[-1], dict.fromkeys(left, JobStatus.DEAD.value))
-    condition, params = database.among("id", letters)
-    return database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+    return database.delete_rows(DEAD, letters)
 
 
 def _delete_ended(database: Database, table: str, ids: list[UUID]) -> int:
@@ -154,6 +153,5 @@ def _delete_ended(database: Database, table: str, ids: list[UUID]) -> int:
     removed = delete_jobs(database, table, ended)
     gone = [database.read_id(key) for key, job_id in letters if database.read_id(job_id) in ended]
     if gone:
-        condition, params = database.among("id", gone)
-        database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+        database.delete_rows(DEAD, gone)
     return removed

@@ -153,11 +153,7 @@ def delete_jobs(
     if not ended:
         return 0
     dependencies.resolve(database, ended)
-    condition, params = database.among("id", ended)
-    removed = database.change(
-        f"DELETE FROM {table} WHERE {condition} AND completed_at IS NOT NULL",  # noqa: S608
-        params,
-    )
+    removed = database.delete_rows(table, ended, " AND completed_at IS NOT NULL")
     for child, column in children:
         condition, params = database.among(column, ended)
         if column == "parent_id":

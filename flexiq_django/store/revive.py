@@ -252,8 +252,7 @@ def _retry(
         for key, row in zip(new_ids(len(chosen)), chosen, strict=True)
     }
     if jobs:
-        condition, params = database.among("id", jobs)
-        database.change(f"DELETE FROM {DEAD} WHERE {condition}", params)  # noqa: S608
+        database.delete_rows(DEAD, jobs)
         insert_copies(database, list(jobs.values()))
     return Retried(jobs, [row["id"] for row in letters if row["task_name"] in revoked])
 
@@ -272,7 +271,10 @@ def _chain(database: Database, letter: Row) -> dict[str, Any]:
 def _leave(database: Database, letter_ids: Collection[UUID]) -> None:
     if letter_ids:
         condition, params = database.among("id", letter_ids)
-        database.change(f"UPDATE {DEAD} SET auto_retry_at = NULL WHERE {condition}", params)  # noqa: S608
+        database.change(
+            f"UPDATE {DEAD}{database.by_key} SET auto_retry_at = NULL WHERE {condition}",  # noqa: S608
+            params,
+        )
 
 
 def _copy(key: UUID, source: Row, alone: Collection[str], **own: Any) -> NewJob:

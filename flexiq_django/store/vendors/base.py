@@ -39,6 +39,8 @@ class Database(Link):
     rank: ClassVar[str] = "rank"
     #: What locks the rows a SELECT reads.
     for_update: ClassVar[str] = " FOR UPDATE"
+    #: After the table of an UPDATE by id: finds the rows by their key, and locks no others.
+    by_key: ClassVar[str] = ""
     #: When a ready job was due, in a form that sorts and is cheap to read.
     due_order: ClassVar[str] = "scheduled_at"
     #: Whether all writers of the database wait for each other.
@@ -235,6 +237,25 @@ class Database(Link):
             for batch in json_batches(rows)
             for (key,) in self.fetch(sql, {"batch": batch})
         }
+
+    def update_job(
+        self, job_id: UUID, changes: str, condition: str, params: Mapping[str, Any]
+    ) -> bool:
+        """Change a job of the namespace if it meets ``condition``, SQL; whether it was changed."""
+        sql = (
+            f"UPDATE {JOBS}{self.by_key} SET {changes}, updated_at = {{now}}"  # noqa: S608
+            f" WHERE id = %(id)s AND namespace = %(namespace)s AND {condition}"
+        )
+        return self.change(sql, {**params, "id": self.id_text(job_id)}) > 0
+
+    def delete_rows(self, table: str, ids: Iterable[UUID], condition: str = "") -> int:
+        """Delete rows by id, if they meet ``condition``, SQL that begins with ``AND``; how many."""
+        among, params = self.among("id", ids)
+        return self.change(f"{self.deletion(table)} WHERE {among}{condition}", params)
+
+    def deletion(self, table: str) -> str:
+        """What a statement begins with that deletes rows of a table by their id."""
+        return f"DELETE FROM {table}"  # noqa: S608
 
     def order_beside_null(self, absent: str, column: str) -> str:
         """The order by ``column`` of rows whose ``absent`` is NULL, for an index that holds both.

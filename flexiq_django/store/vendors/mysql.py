@@ -47,6 +47,10 @@ class MySQL(NamedLocks, Database):
     clock = "UTC_TIMESTAMP(6)"
     latest = " LOCK IN SHARE MODE"
     rank = "`rank`"
+    # It takes any index that seems as good, and reads a table of a few rows whole. Then it locks
+    # the entry of that index first and the row after it, while whoever changes the row has locked
+    # that first and waits for the entry: a deadlock. Or it waits for rows that are not meant.
+    by_key = " FORCE INDEX (PRIMARY)"
     batch_size = 500
     rest_factor = 0.5
 
@@ -81,11 +85,9 @@ class MySQL(NamedLocks, Database):
         params: Mapping[str, Any] | None = None,
     ) -> set[UUID]:
         # There is no UPDATE ... RETURNING: lock and read who matches, then update exactly those,
-        # whatever the condition would say a moment later. A table of a few rows would be scanned,
-        # locking all of them and waiting for each: so FORCE INDEX, here and wherever rows are
-        # locked by id.
+        # whatever the condition would say a moment later.
         source = self.rows_from_json("batch", columns)
-        joined = f"{source} STRAIGHT_JOIN {table} AS j FORCE INDEX (PRIMARY) ON j.id = b.id"
+        joined = f"{source} STRAIGHT_JOIN {table} AS j{self.by_key} ON j.id = b.id"
         changes = ", ".join(f"j.{name} = {value}" for name, value in assignments.items())
         updated: set[UUID] = set()
         for batch in json_batches(rows):
@@ -155,9 +157,10 @@ class MySQL(NamedLocks, Database):
             if rows:
                 self.change(
                     f"""
-                    UPDATE {JOBS} SET status = 'running', ready_lane = NULL, attempt = attempt + 1,
-                        token = %(token)s, worker_id = %(worker_id)s, started_at = {{now}},
-                        updated_at = {{now}}, lease_at = {self.plus_ms("{now}", "%(lease_ms)s")}
+                    UPDATE {JOBS}{self.by_key} SET status = 'running', ready_lane = NULL,
+                        attempt = attempt + 1, token = %(token)s, worker_id = %(worker_id)s,
+                        started_at = {{now}}, updated_at = {{now}},
+                        lease_at = {self.plus_ms("{now}", "%(lease_ms)s")}
                     WHERE id IN %(ids)s
                     """,  # noqa: S608
                     {**params, "ids": self._id_list(row[0] for row in rows)},
@@ -205,7 +208,7 @@ class MySQL(NamedLocks, Database):
             )
             if rows:
                 self.change(
-                    f"UPDATE {JOBS} SET {promotion(lane)}, promote_at = NULL,"  # noqa: S608
+                    f"UPDATE {JOBS}{self.by_key} SET {promotion(lane)}, promote_at = NULL,"  # noqa: S608
                     " updated_at = {now} WHERE id IN %(ids)s",
                     {"ids": self._id_list(row[0] for row in rows)},
                 )
@@ -223,7 +226,7 @@ class MySQL(NamedLocks, Database):
         self, columns: str, ids: Sequence[UUID], *, table: str = JOBS, only_free: bool = False
     ) -> list[tuple[Any, ...]]:
         return self.fetch(
-            f"SELECT {columns} FROM {table} FORCE INDEX (PRIMARY)"  # noqa: S608
+            f"SELECT {columns} FROM {table}{self.by_key}"  # noqa: S608
             f" WHERE id IN %(ids)s ORDER BY id FOR UPDATE{' SKIP LOCKED' if only_free else ''}",
             {"ids": tuple(self.id_text(key) for key in sorted(ids))},
         )
@@ -236,11 +239,15 @@ class MySQL(NamedLocks, Database):
         return {
             self.id_text(self.read_id(key))
             for (key,) in self.fetch(
-                f"SELECT id FROM {JOBS} FORCE INDEX (PRIMARY)"  # noqa: S608
+                f"SELECT id FROM {JOBS}{self.by_key}"  # noqa: S608
                 " WHERE id IN %(ids)s FOR UPDATE SKIP LOCKED",
                 {"ids": ids},
             )
         }
+
+    def deletion(self, table: str) -> str:
+        # A hint is taken only in the form for several tables.
+        return f"DELETE {table} FROM {table}{self.by_key}"
 
     def order_beside_null(self, absent: str, column: str) -> str:
         return column  # it chooses that index anyway, and would sort by hand for the other
@@ -263,7 +270,7 @@ class MySQL(NamedLocks, Database):
         if not picked:
             return 0
         return self.change(
-            f"DELETE FROM {table} WHERE id IN %(ids)s AND {condition}",  # noqa: S608
+            f"{self.deletion(table)} WHERE id IN %(ids)s AND {condition}",
             {**(params or {}), "ids": tuple(key for (key,) in picked)},
         )
 
