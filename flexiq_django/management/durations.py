@@ -31,3 +31,12 @@ def parse_duration(text: str) -> float:
             f" 7d, or {FOR_EVER}"
         )
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def parse_age(text: str) -> float:
+    """Seconds that something is old; below 0 lies in the future. ``forever`` is no age."""
+    sign = -1 if text.startswith("-") else 1
+    seconds = parse_duration(text.removeprefix("-"))
+    if seconds == math.inf:
+        raise argparse.ArgumentTypeError("nothing is that old; name an age, as in 7d")
+    return sign * seconds

@@ -35,7 +35,8 @@ def add_health_arguments(parser: CommandParser) -> None:
         "--max-turn-age",
         type=parse_seconds,
         metavar="SECONDS",
-        help="Seconds between two turns of the claim loop after which /live fails. Default: 60.",
+        help="Seconds between two turns of the claim loop after which /live fails. Default: 60, or"
+        " three times POLL_SECONDS if that is more.",
     )
 
 

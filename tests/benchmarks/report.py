@@ -29,6 +29,7 @@ TITLES = {
     "enqueue": "Enqueue on PostgreSQL",
     "sqlite-enqueue": "Enqueue on SQLite",
 }
+_WHOSE = "The requirements are our own: a change that breaks one does not go in."
 
 
 class Report:
@@ -56,7 +57,7 @@ class Report:
 
     def tables(self) -> str:
         """The requirements and the figures."""
-        parts = [f"## What has to hold\n\n{self._bars()}\n"] if self.verdicts else []
+        parts = [f"## What has to hold\n\n{_WHOSE}\n\n{self._bars()}\n"] if self.verdicts else []
         for part in self.plan:
             if self.results.contenders(part):
                 parts.append(f"## {TITLES[part]}\n\n{self._part(part)}\n")

@@ -62,7 +62,6 @@ def test_every_block_says_what_it_is() -> None:
     assert not found, f"Give each code block one of {sorted(known)}:\n" + "\n".join(found)
 
 
-@pytest.mark.skipif(configured_vendor() != "postgresql", reason="the SQL is for PostgreSQL")
 @pytest.mark.parametrize("path", [DOCS / "operations.md", DOCS / "runbook.md"], ids=page_name)
 def test_the_sql_of_the_page_works(path: Path, db: None) -> None:
     statements = [
@@ -70,6 +69,8 @@ def test_the_sql_of_the_page_works(path: Path, db: None) -> None:
     ]
     assert statements
     for statement in statements:
+        if "interval '" in statement and configured_vendor() != "postgresql":
+            continue  # the page says so
         with connection.cursor() as cursor:
             cursor.execute(statement)
             cursor.fetchall()

@@ -332,8 +332,8 @@ def test_where_nobody_can_be_asked_it_takes_a_yes(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["purge"], ["purge", "--older-than", "nan"], ["purge", "--older-than", "soon"], ["delete"],
-     ["list", "--limit", "-1"], ["list", "--limit", "x"], ["show"], ["bury"], []],
+    [["purge"], *(["purge", "--older-than", age] for age in ("nan", "soon", "forever", "--5")),
+     ["delete"], ["list", "--limit", "-1"], ["list", "--limit", "x"], ["show"], ["bury"], []],
     ids=str,
 )  # fmt: skip
 def test_a_wrong_usage(arguments: list[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -15,6 +14,7 @@ from flexiq_django.api.purging import age_ms, purging_dead
 from flexiq_django.api.queue import Queue
 from flexiq_django.api.reviving import retry_letters
 from flexiq_django.management import dead_letters as texts
+from flexiq_django.management.durations import parse_age
 from flexiq_django.management.given import (
     ProgressLine,
     add_scope_arguments,
@@ -63,10 +63,10 @@ class Command(BaseCommand):
         one = verb("purge", "Delete old dead letters with their jobs and all records.", self._purge)
         one.add_argument(
             "--older-than",
-            type=_number,
+            type=parse_age,
             required=True,
-            metavar="SECONDS",
-            help="Those that failed longer ago than this.",
+            metavar="AGE",
+            help="Those that failed longer ago: seconds, or a number with s, m, h or d as in 30d.",
         )
         _add_yes(one)
 
@@ -199,13 +199,3 @@ def _whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value

@@ -70,7 +70,8 @@ class Command(BaseCommand):
             "--max-turn-age",
             type=parse_seconds,
             metavar="SECONDS",
-            help="Longest time between two turns of a claim loop. Default: 60.",
+            help="Longest time between two turns of a claim loop. Default: 60, or"
+            " three times POLL_SECONDS if that is more.",
         )
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
 
