@@ -12,12 +12,22 @@ from flexiq_django.core.retry import RetryPolicy
 from flexiq_django.exceptions import ConfigurationError
 
 
+def refuse_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raises ``TypeError`` for options that would change a task which is declared already."""
+    if options:
+        raise TypeError(
+            f"task {name} is declared already: give {', '.join(sorted(options))} where it is"
+        )
+
+
 def task_options(
     function: Callable[..., Any], options: Mapping[str, Any]
 ) -> tuple[str, TaskOptions]:
     """The name and the checked options of a declaration."""
     given = dict(options)
-    name = given.pop("name", None) or f"{function.__module__}.{function.__qualname__}"
+    name = given.pop("name", None)
+    if name is None:
+        name = f"{function.__module__}.{function.__qualname__}"
     check.check_name("name", name, longest=200)
     policy = RetryPolicy(
         max_retries=given.get("max_retries") or 0,
@@ -37,14 +47,15 @@ def task_options(
     check.check_seconds("timeout", given.get("timeout"), above_zero=True)
     check.check_seconds("soft_timeout", given.get("soft_timeout"), above_zero=True)
     check.check_seconds("result_ttl", given.get("result_ttl"))
-    given["idempotent"] = bool(check.check_flag("idempotent", given.get("idempotent")))
+    for flag in ("idempotent", "transactional"):
+        given[flag] = bool(check.check_flag(flag, given.get(flag)))
     if given.get("queue") is not None:
         check.check_name("queue", given["queue"], longest=100)
     if given.get("rate_limit") is not None:
         parse_rate_limit("rate_limit", given["rate_limit"])
     if given.get("max_concurrent") is not None:
         check.check_concurrency("max_concurrent", given["max_concurrent"])
-    if given.get("transactional") and check.is_coroutine(function):
+    if given["transactional"] and check.is_coroutine(function):
         raise ConfigurationError(
             f"task {name}: transactional=True needs a plain function: Django's transactions do not"
             " work in coroutines"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexiq_django.api import options as check
 from flexiq_django.api.context import LogLevel, check_level
-from flexiq_django.api.listings import plain_row
-from flexiq_django.api.result import JobResult, describe, to_ms
+from flexiq_django.api.result import JobResult, describe, plain_row, to_ms
 from flexiq_django.api.twins import async_twin
 from flexiq_django.core import waiting as core_waiting
 from flexiq_django.store import graph, inspect, logs, schedules, waiting, workers

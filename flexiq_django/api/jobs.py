@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from flexiq_django.api import options as check
+from flexiq_django.api.registry import tasks_of
 from flexiq_django.api.task import Task
 from flexiq_django.conf import get_settings
 from flexiq_django.core.payload import encode_call, encode_notes
@@ -82,7 +83,7 @@ def build_jobs(
     thing that is not allowed.
     """
     _refuse_unknown(options)
-    found = task if isinstance(task, Task) else queue.tasks.get(task)
+    found = task if isinstance(task, Task) else _find(queue, task)
     shared = _fields(queue, found, task, options)
     is_idempotent = _is_idempotent(found, options)
     limit = get_settings().MAX_PAYLOAD_BYTES
@@ -99,6 +100,11 @@ def build_jobs(
             fields["unique_key"] = _key_of(fields["task_name"], args, kwargs, limit)
         jobs.append(NewJob(id=key, payload=payload, **fields))
     return jobs
+
+
+def _find(queue: Queue, name: str) -> Task[Any, Any] | None:
+    """The task of this name that the workers of the queue run, as far as this process knows."""
+    return queue.tasks.get(name) or tasks_of(queue.place).get(name)
 
 
 def _is_idempotent(task: Task[Any, Any] | None, given: Mapping[str, Any]) -> bool:
@@ -149,7 +155,9 @@ def _fields(
         "metadata": check.check_text("metadata", own.get("metadata")),
         "notes": encode_notes(own.get("notes")),
         "parents": check.check_parents(own.get("depends_on")),
-        "allow_parent_failure": bool(own.get("allow_parent_failure")),
+        "allow_parent_failure": bool(
+            check.check_flag("allow_parent_failure", own.get("allow_parent_failure"))
+        ),
         "is_limited": task is not None and task.options.is_limited,
         "deployment_id": _label("deployment_id", own.get("deployment_id"), settings.DEPLOYMENT_ID),
         "session_id": check.check_text("session_id", own.get("session_id"), longest=200),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from flexiq_django.api import options as check
 from flexiq_django.api.cursors import Page, page_of, read_cursor, read_job_cursor
-from flexiq_django.api.result import JobResult, to_ms
+from flexiq_django.api.result import JobResult, plain_row
 from flexiq_django.api.twins import async_twin
 from flexiq_django.core.records import JobRecord
 from flexiq_django.core.status import parse_status
@@ -225,15 +225,3 @@ def _wanted(
 def _end_of(record: JobRecord) -> Place:
     assert record.completed_at is not None  # noqa: S101 - what is archived has ended
     return Place(record.completed_at, record.id)
-
-
-def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as plain values: ids as text, times as Unix milliseconds."""
-    return {
-        name: str(value)
-        if isinstance(value, UUID)
-        else to_ms(value)
-        if isinstance(value, datetime)
-        else value
-        for name, value in row.items()
-    }

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from flexiq_django.api import options as check
 from flexiq_django.api.clock import moved_to
-from flexiq_django.api.declaring import task_options
+from flexiq_django.api.declaring import refuse_options, task_options
 from flexiq_django.api.jobs import EnqueueOptions, build_jobs
 from flexiq_django.api.methods import Methods
 from flexiq_django.api.registry import register
@@ -213,6 +213,8 @@ class Queue(Methods):
 
         def declare(function: Callable[P, R] | Task[P, R]) -> Task[P, R]:
             task = function if isinstance(function, Task) else self._declare(function, task_options)
+            if task is function:
+                refuse_options(task.name, task_options)
             schedule = build_schedule(
                 task, cron, name=name, args=args, kwargs=kwargs or {}, queue=queue,
                 timezone=timezone, misfire=misfire, misfire_window=misfire_window,

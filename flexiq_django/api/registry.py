@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,17 +14,20 @@ if TYPE_CHECKING:
     from flexiq_django.api.task import Task
 
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+_lock = threading.Lock()  # a set must not grow while somebody reads it
 _finders: list[Callable[[Scope, str], Task[Any, Any] | None]] = []
 
 
 def register(queue: Queue) -> None:
     """Remember a queue for as long as somebody holds it."""
-    _queues.add(queue)
+    with _lock:
+        _queues.add(queue)
 
 
 def declared_queues() -> list[Queue]:
     """Every queue this process declared."""
-    return list(_queues)
+    with _lock:
+        return list(_queues)
 
 
 def queues_of(scope: Scope) -> list[Queue]:
@@ -32,8 +36,17 @@ def queues_of(scope: Scope) -> list[Queue]:
     A queue that follows the settings lends its tasks to every namespace: a worker started with
     ``--namespace`` or ``--database`` runs the same code on other jobs.
     """
-    own = [each for each in _queues if each.place == scope]
-    return own + [each for each in _queues if each.follows_settings and each not in own]
+    declared = declared_queues()
+    own = [each for each in declared if each.place == scope]
+    return own + [each for each in declared if each.follows_settings and each not in own]
+
+
+def tasks_of(scope: Scope) -> dict[str, Task[Any, Any]]:
+    """The tasks that a worker of ``scope`` runs, by name; those of its own namespace win."""
+    found: dict[str, Task[Any, Any]] = {}
+    for queue in reversed(queues_of(scope)):
+        found.update(queue.tasks)
+    return found
 
 
 def add_finder(find: Callable[[Scope, str], Task[Any, Any] | None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -99,7 +99,7 @@ class JobResult:
         if self._record is None:
             self.refresh()
         if self._record is None:
-            raise JobNotFoundError(f"there is no job {self._id} in {self._queue!r}")
+            raise self._gone()
         return self._record
 
     @property
@@ -130,7 +130,7 @@ class JobResult:
     @property
     def errors(self) -> list[dict[str, Any]]:
         """Every failed attempt, oldest first; read now."""
-        return self._queue.job_errors(self.id)
+        return [plain_row(row) for row in inspect.job_errors(self._scope, self._id)]
 
     @property
     def dependencies(self) -> list[str]:
@@ -166,9 +166,11 @@ class JobResult:
         """What the task returned; waits up to ``timeout`` seconds for the end of the job.
 
         Raises ``TimeoutError`` if it has not ended by then, ``MaxRetriesExceededError`` if it is
-        dead, ``TaskCancelledError`` if it was cancelled, ``JobNotFoundError`` if it is gone.
+        dead, ``TaskCancelledError`` if it was cancelled, ``JobNotFoundError`` if it is gone, and
+        ``InvalidOptionError`` for a time that is not above 0.
         """
-        patience, interval = Patience(timeout, self.id), poll_interval
+        patience, interval = Patience(timeout, self.id), check_pace("poll_interval", poll_interval)
+        check_pace("max_poll_interval", max_poll_interval)
         while not self._has_ended():
             time.sleep(patience.rest(interval))
             interval = min(interval * _POLL_GROWTH, max_poll_interval)
@@ -178,7 +180,8 @@ class JobResult:
         self, timeout: float = 30.0, poll_interval: float = 0.05, max_poll_interval: float = 0.5
     ) -> Any:
         """Async twin of :meth:`result`."""
-        patience, interval = Patience(timeout, self.id), poll_interval
+        patience, interval = Patience(timeout, self.id), check_pace("poll_interval", poll_interval)
+        check_pace("max_poll_interval", max_poll_interval)
         while not await async_twin(self._has_ended)():
             await asyncio.sleep(patience.rest(interval))
             interval = min(interval * _POLL_GROWTH, max_poll_interval)
@@ -216,15 +219,19 @@ class JobResult:
         return following.Follower(self._scope, self._id, self._read_status, interval)
 
     def _has_ended(self) -> bool:
-        self.refresh()
-        return JobStatus(self.record.status) in TERMINAL
+        status = self._read_status()
+        if status is None:
+            raise self._gone()
+        return JobStatus(status) in TERMINAL
 
     def _outcome(self) -> Any:
         record = self.record
         failure = _FAILURES.get(record.status)
         if failure is None:
-            text = inspect.get_result(self._scope, self._id)
-            return None if text is None else decode_result(text)
+            stored = inspect.get_result(self._scope, self._id)
+            if stored is None:  # deleted since its end was seen
+                raise self._gone()
+            return None if stored.text is None else decode_result(stored.text)
         parsed = parse_error(record.error)
         raise failure(
             f"job {self.id} is {record.status}: {summarise_error(record.error) or 'no error'}",
@@ -233,6 +240,9 @@ class JobResult:
             traceback=list(parsed.traceback),
             raw_error=record.error,
         )
+
+    def _gone(self) -> JobNotFoundError:
+        return JobNotFoundError(f"there is no job {self._id} in {self._queue!r}")
 
     def _related(self, *, upwards: bool) -> list[str]:
         return [str(key) for key in graph.related(self._scope, self._id, upwards=upwards)]
@@ -245,6 +255,11 @@ def describe(record: JobRecord) -> dict[str, Any]:
         "error": summarise_error(record.error),
         "enqueued_by": record.user_id,
     }
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as plain values: ids as text, times as Unix milliseconds."""
+    return {name: _plain(value) for name, value in row.items()}
 
 
 def to_ms(moment: datetime | None) -> int | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from flexiq_django.api import options as check
 from flexiq_django.api.announce import announce, wake_workers
+from flexiq_django.api.registry import tasks_of
 from flexiq_django.api.result import JobResult
 from flexiq_django.api.twins import async_twin
 from flexiq_django.conf import get_settings
@@ -82,6 +83,8 @@ class Reviving:
         ``UniqueKeyTakenError`` if another job has the key by now. All but the first are
         ``RuntimeError``.
         """
+        is_forced = check.check_flag("force", force)
+        is_cleared = bool(check.check_flag("clear_cancellation", clear_cancellation))
         key = check.parse_id(job_id)
         if key is None:
             raise JobNotFoundError(f"there is no job {job_id} in {self._queue!r}")
@@ -89,8 +92,8 @@ class Reviving:
             self.scope,
             key,
             limited=limited_here(self._queue),
-            clear_cancellation=clear_cancellation,
-            grace_ms=0 if force else round(get_settings().LOCK_GRACE_SECONDS * 1000),
+            clear_cancellation=is_cleared,
+            grace_ms=0 if is_forced else round(get_settings().LOCK_GRACE_SECONDS * 1000),
         )
         wake_workers(self.scope)
 
@@ -158,5 +161,6 @@ def retry_letters(queue: Queue, letter_ids: Sequence[UUID]) -> Retried:
 
 
 def limited_here(queue: Queue) -> Mapping[str, bool]:
-    """Of each task declared on the queue, whether its jobs wait in lanes of their own."""
-    return {name: task.options.is_limited for name, task in queue.tasks.items()}
+    """Of each task its workers run, whether its jobs wait in lanes of their own."""
+    tasks = {**tasks_of(queue.place), **queue.tasks}
+    return {name: task.options.is_limited for name, task in tasks.items()}

@@ -63,11 +63,13 @@ def build_schedule(
         allowed = ", ".join(each.value for each in MisfirePolicy)
         raise InvalidOptionError(f"misfire is {misfire!r}; allowed are {allowed}") from None
     return Schedule(
-        name=check.check_name("name", name or task.name, longest=200),
+        name=check.check_name("name", task.name if name is None else name, longest=200),
         task=task,
-        cron=CronSchedule(expression=cron, timezone=timezone or settings.TIME_ZONE),
+        cron=CronSchedule(
+            expression=cron, timezone=settings.TIME_ZONE if timezone is None else timezone
+        ),
         payload=encode_call(args, kwargs, limit_bytes=get_settings().MAX_PAYLOAD_BYTES),
         queue=None if queue is None else check.check_name("queue", queue, longest=100),
         misfire=policy,
-        misfire_window_ms=check.check_seconds("misfire_window", misfire_window) or 0,
+        misfire_window_ms=check.check_span("misfire_window", misfire_window),
     )

@@ -83,13 +83,10 @@ class Steering:
         jobs carry the error ``revoked``; what depends on them is cancelled too.
         """
         name = check.check_name("task_name", task_name, longest=200)
-        if block:
+        cancels = check.check_flag("cancel_pending", cancel_pending)
+        if check.check_flag("block", block):
             steer.revoke(self.scope, name)
-        return (
-            steer.cancel_pending(self.scope, error="revoked", task_name=name)
-            if cancel_pending
-            else 0
-        )
+        return steer.cancel_pending(self.scope, error="revoked", task_name=name) if cancels else 0
 
     def unrevoke_task(self, task_name: str) -> bool:
         """Allow new jobs of a revoked task again. False if it was not revoked."""

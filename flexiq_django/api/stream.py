@@ -108,8 +108,9 @@ def stream(follower: Follower, patience: Patience) -> Iterator[Any]:
     while rest is not None:
         values, rest = follower.look()
         yield from values
+        rest = _patient(rest, follower, patience)
         if rest:
-            time.sleep(rest if follower.is_ended else patience.rest(rest))  # noqa: TID251
+            time.sleep(rest)  # noqa: TID251
 
 
 async def astream(follower: Follower, patience: Patience) -> AsyncIterator[Any]:
@@ -119,5 +120,11 @@ async def astream(follower: Follower, patience: Patience) -> AsyncIterator[Any]:
         values, rest = await async_twin(follower.look)()
         for value in values:
             yield value
+        rest = _patient(rest, follower, patience)
         if rest:
-            await asyncio.sleep(rest if follower.is_ended else patience.rest(rest))
+            await asyncio.sleep(rest)
+
+
+def _patient(rest: float | None, follower: Follower, patience: Patience) -> float | None:
+    """The rest, cut short by the patience, which counts until the job has ended."""
+    return rest if rest is None or follower.is_ended else patience.rest(rest)

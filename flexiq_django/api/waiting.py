@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 
-from flexiq_django.exceptions import InvalidOptionError
+from flexiq_django.api.options import check_pace
 
 
 class Patience:
     """Waits for one job for at most ``timeout`` seconds from now on. Refuses 0 and less."""
 
     def __init__(self, timeout: float, job_id: str) -> None:
-        if not timeout > 0:
-            raise InvalidOptionError(
-                f"timeout is {timeout!r}; allowed is a number of seconds above 0"
-            )
-        self._timeout = timeout
+        self._timeout = timeout if timeout == math.inf else check_pace("timeout", timeout)
         self._job_id = job_id
         self._deadline = time.monotonic() + timeout
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from flexiq_django.api.listings import plain_row
+from flexiq_django.api.result import plain_row
 from flexiq_django.core.errors import parse_error, summarise_error
 from flexiq_django.management.tables import as_moment, printable, table
 

@@ -51,7 +51,7 @@ class TaskLog(models.Model):
         verbose_name_plural = _("task log lines")
         default_permissions = ("view",)
         indexes = [
-            models.Index(name="flexiq_logs_job", fields=["job_id", "id"]),
+            models.Index(name="flexiq_logs_job", fields=["job_id", "logged_at", "id"]),
             models.Index(name="flexiq_logs_logged", fields=["namespace", "logged_at"]),
         ]
 

@@ -30,8 +30,14 @@ def get(scope: Scope, job_id: UUID) -> JobRecord | None:
     return None
 
 
-def get_result(scope: Scope, job_id: UUID) -> str | None:
-    """The encoded return value of a job, or ``None`` when it has none."""
+class StoredResult(NamedTuple):
+    """The encoded return value of a job; ``None`` when it has none."""
+
+    text: str | None
+
+
+def get_result(scope: Scope, job_id: UUID) -> StoredResult | None:
+    """What a job returned, or ``None`` when there is no such job in the namespace."""
     for model in (Job, ArchivedJob):
         row = (
             model.objects.using(scope.using)
@@ -40,7 +46,7 @@ def get_result(scope: Scope, job_id: UUID) -> str | None:
             .first()
         )
         if row is not None:
-            return row[0]
+            return StoredResult._make(row)
     return None
 
 

@@ -52,8 +52,10 @@ def published(
         namespace=scope.namespace, job_id=job_id, level=PUBLISHED
     )
     if after is not None:
-        same = Q(logged_at=after.logged_at, id__gt=after.id)
-        rows = rows.filter(Q(logged_at__gt=after.logged_at) | same)
+        # Both bounds are named, so that the index begins at the first.
+        rows = rows.filter(
+            Q(logged_at__gt=after.logged_at) | Q(id__gt=after.id), logged_at__gte=after.logged_at
+        )
     elif since is not None:
         rows = rows.filter(logged_at__gte=since)
     ordered = rows.order_by("logged_at", "id").values_list(*Published._fields)[:limit]

@@ -1,6 +1,7 @@
 """Queues, tasks and schedules are refused as early as they are declared."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -71,6 +72,24 @@ def test_queues_are_found_by_where_they_live() -> None:
     assert set(found) >= {ours, also_ours}
     assert other not in found
     assert {ours, also_ours, other} <= set(declared_queues())
+
+
+def test_queues_may_be_made_while_others_look_for_them() -> None:
+    done = threading.Event()
+
+    def make() -> None:
+        try:
+            for _ in range(3_000):
+                Queue("crowd")
+        finally:
+            done.set()
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    while not done.is_set():
+        queues_of(Scope(namespace="crowd"))
+        declared_queues()
+    maker.join()
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -153,6 +172,8 @@ def test_the_policy_of_a_task(queue: Queue) -> None:
         *(("retry_on", value, "retry_on") for value in [ValueError, [ValueError()], ["x"], [int]]),
         *(("dont_retry_on", value, "dont_retry_on") for value in [OSError, [None]]),
         ("jitter", 1, "jitter"),
+        ("name", "", "name"),
+        ("transactional", "no", "transactional"),
     ],
     ids=lambda value: f"{value!r:.20}",
 )
@@ -238,9 +259,12 @@ def test_every_policy_is_accepted(queue: Queue, policy: Any) -> None:
         ("R * * * *", {}, InvalidScheduleError),
         ("H * * * *", {}, InvalidScheduleError),
         ("@daily", {"timezone": "Mars/Olympus"}, InvalidScheduleError),
+        ("@daily", {"timezone": ""}, InvalidScheduleError),
         ("@daily", {"misfire": "never"}, InvalidOptionError),
         ("@daily", {"misfire_window": -1}, InvalidOptionError),
         ("@daily", {"misfire_window": "1h"}, InvalidOptionError),
+        ("@daily", {"misfire_window": None}, InvalidOptionError),
+        ("@daily", {"name": ""}, InvalidOptionError),
         ("@daily", {"name": "n" * 201}, InvalidOptionError),
         ("@daily", {"name": " n"}, InvalidOptionError),
         ("@daily", {"queue": ""}, InvalidOptionError),
@@ -258,4 +282,12 @@ def test_a_bad_schedule(
     with pytest.raises(error):
         queue.periodic(cron, **options)(work)
 
+    assert queue.schedules == {}
+
+
+def test_a_task_that_is_declared_already_takes_no_options(queue: Queue) -> None:
+    task = queue.task(name="app.once")(work)
+
+    with pytest.raises(TypeError, match=r"app\.once is declared already: give max_retries, tries"):
+        queue.periodic("@daily", max_retries=3, tries=1)(task)
     assert queue.schedules == {}

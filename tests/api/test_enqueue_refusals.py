@@ -52,6 +52,7 @@ def cases() -> list[Any]:
         )
     ]
     found += [("depends_on", value) for value in (5, 1.5)]
+    found += [(flag, "no") for flag in ("allow_parent_failure", "idempotent")]
     return [pytest.param(name, value, id=f"{name}-{number}") for number, (name, value) in
             enumerate(found)]  # fmt: skip
 

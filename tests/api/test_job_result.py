@@ -21,6 +21,7 @@ from flexiq_django.exceptions import (
     TaskFailedError,
 )
 from flexiq_django.models import Job
+from flexiq_django.store import inspect
 from flexiq_django.store.archive import archive_batch
 from flexiq_django.store.ids import new_id
 from tests.api.conftest import Ender
@@ -241,10 +242,41 @@ def test_a_job_that_does_not_end_times_out(queue: Queue, wait: Any, state: Any) 
         wait(handle, timeout=0.02, poll_interval=0.001)
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-def test_no_time_is_refused(queue: Queue, wait: Any, timeout: float) -> None:
-    with pytest.raises(InvalidOptionError, match=r"^timeout is"):
-        wait(handle_of(queue, JobFactory(ended=True)), timeout=timeout)
+@pytest.mark.parametrize("option", ["timeout", "poll_interval", "max_poll_interval"])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), None, "1"])
+def test_no_time_is_refused(queue: Queue, wait: Any, option: str, value: Any) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"^{option} is"):
+        wait(handle_of(queue, JobFactory(ended=True)), **{option: value})
+
+
+def test_waiting_may_take_for_ever(queue: Queue, wait: Any) -> None:
+    assert wait(handle_of(queue, JobFactory(ended=True)), timeout=float("inf")) is None
+
+
+@pytest.mark.parametrize("state", [{}, {"ended": True}], ids=["pending", "complete"])
+def test_no_result_is_waited_for_of_a_job_that_is_gone(
+    queue: Queue, wait: Any, state: dict[str, Any]
+) -> None:
+    handle = handle_of(queue, JobFactory(**state))
+    Job.objects.all().delete()
+
+    with pytest.raises(JobNotFoundError, match=handle.id):
+        wait(handle, timeout=20)
+
+
+def test_a_job_that_goes_while_its_result_is_read_returned_nothing(
+    queue: Queue, wait: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = handle_of(queue, JobFactory(ended=True, result="5"))
+    read = inspect.get_result
+
+    def purge_and_read(*args: Any) -> Any:
+        Job.objects.all().delete()
+        return read(*args)
+
+    monkeypatch.setattr(inspect, "get_result", purge_and_read)
+    with pytest.raises(JobNotFoundError, match=handle.id):
+        wait(handle)
 
 
 @pytest.mark.django_db(transaction=True)

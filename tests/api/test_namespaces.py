@@ -73,6 +73,15 @@ def test_a_listing_may_look_elsewhere(here: Queue, there: Queue) -> None:
     assert here.list_jobs(namespace="empty") == []
 
 
+def test_a_job_found_elsewhere_tells_all_of_itself(here: Queue) -> None:
+    job = JobFactory(namespace="there")
+    JobErrorFactory(namespace="there", job_id=job.id, error="bad")
+
+    (found,) = here.list_jobs(namespace="there")
+
+    assert [each["error"] for each in found.errors] == ["bad"]
+
+
 def test_a_queue_without_a_namespace_is_in_that_of_the_settings(settings: object) -> None:
     queue = Queue()
     assert queue.scope.namespace == "default"

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from flexiq_django import Queue
+from flexiq_django.core.lanes import parse_lane
+from flexiq_django.exceptions import InvalidArgumentsError
 from tests.api.conftest import row_of
 
 pytestmark = pytest.mark.django_db
@@ -68,6 +70,25 @@ def test_no_timeout_by_the_settings(settings: Any) -> None:
     settings.FLEXIQ = {"DEFAULT_TIMEOUT": None}
 
     assert row_of(Queue("default").enqueue("app.work")).timeout_ms is None
+
+
+def test_a_name_brings_the_options_that_the_workers_of_the_queue_know() -> None:
+    shared, tenant = Queue(), Queue("tenant")
+
+    @shared.task(name="app.shared", max_retries=7, timeout=11, max_concurrent=1)
+    def work(number: int) -> None: ...
+
+    row = row_of(tenant.enqueue("app.shared", (1,)))
+
+    assert (row.max_retries, row.timeout_ms) == (7, 11_000)
+    assert parse_lane(row.ready_lane).task_name == "app.shared"
+    with pytest.raises(InvalidArgumentsError):
+        tenant.enqueue("app.shared", (1, 2))
+
+    @tenant.task(name="app.shared", max_retries=1)
+    def own(number: int, other: int) -> None: ...
+
+    assert row_of(tenant.enqueue("app.shared", (1, 2))).max_retries == 1
 
 
 def test_a_name_that_is_known_here_brings_its_options() -> None:

@@ -16,10 +16,12 @@ from flexiq_django.exceptions import (
     JobMayStillRunError,
     JobNotFoundError,
     JobNotGrantableError,
+    OptionTypeError,
     TaskRevokedError,
 )
 from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobError, ReplayHistory
 from flexiq_django.signals import job_enqueued
+from flexiq_django.store.ids import new_id
 from flexiq_django.store.vendors import open_database
 from tests.api.conftest import Ender, row_of
 from tests.factories import (
@@ -332,6 +334,12 @@ def test_grant_attempt_goes_on_with_the_same_job(queue: Queue) -> None:
     assert Job.objects.get(id=job.id).max_retries == 1
     with pytest.raises(JobNotGrantableError, match="is pending"):
         queue.grant_attempt(str(job.id))
+
+
+@pytest.mark.parametrize("flag", ["force", "clear_cancellation"])
+def test_grant_attempt_takes_yes_or_no(queue: Queue, flag: str) -> None:
+    with pytest.raises(OptionTypeError, match=rf"^{flag} is 'no'"):
+        queue.grant_attempt(str(new_id()), **{flag: "no"})
 
 
 def test_grant_attempt_clears_a_cancellation_only_on_demand(queue: Queue) -> None:

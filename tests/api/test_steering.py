@@ -7,7 +7,12 @@ import pytest
 from django.db import transaction
 
 from flexiq_django import Queue
-from flexiq_django.exceptions import InvalidLimitError, InvalidOptionError, TaskRevokedError
+from flexiq_django.exceptions import (
+    InvalidLimitError,
+    InvalidOptionError,
+    OptionTypeError,
+    TaskRevokedError,
+)
 from flexiq_django.models import Job, QueueState, TaskState
 from tests.api.conftest import row_of
 from tests.factories import NOW, JobFactory
@@ -216,3 +221,10 @@ def test_revoking_again_keeps_the_first_time(queue: Queue) -> None:
     queue.revoke_task("app.a")
 
     assert TaskState.objects.get().revoked_at == NOW
+
+
+@pytest.mark.parametrize("half", ["block", "cancel_pending"])
+def test_a_half_of_a_revocation_is_a_yes_or_a_no(queue: Queue, half: str) -> None:
+    with pytest.raises(OptionTypeError, match=rf"^{half} is 'no'"):
+        queue.revoke_task("app.a", **{half: "no"})
+    assert queue.revoked_tasks() == []

@@ -104,6 +104,23 @@ def test_a_job_that_does_not_end_times_out_after_its_values(
     assert next(handle.stream()) == 1
 
 
+def test_reading_many_values_takes_no_longer_than_it_may(
+    queue: Queue, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "PAGE", 1)  # each page is full, and followed by the next at once
+    job = JobFactory(running=True)
+    handle = handle_of(queue, job)
+    look = following.Follower.look
+
+    def publish_and_look(self: following.Follower) -> Any:
+        publish(job.id, 1, logged_at=later(TaskLog.objects.count()))
+        return look(self)
+
+    monkeypatch.setattr(following.Follower, "look", publish_and_look)
+    with pytest.raises(TimeoutError, match=f"job {job.id} did not end"):
+        collect(handle, timeout=0.05)
+
+
 @pytest.mark.parametrize("option", ["timeout", "poll_interval"])
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_no_time_is_refused_at_the_call(queue: Queue, option: str, value: float) -> None:
