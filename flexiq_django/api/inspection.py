@@ -1,4 +1,4 @@
-"""The methods of ``Queue`` that look at one job, and at workers, schedules and logs."""
+"""The methods of ``Queue`` that look at one job, and at workers and logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flexiq_django.api.context import LogLevel, check_level
 from flexiq_django.api.result import JobResult, describe, plain_row, to_ms
 from flexiq_django.api.twins import async_twin
 from flexiq_django.core import waiting as core_waiting
-from flexiq_django.store import graph, inspect, logs, schedules, waiting, workers
+from flexiq_django.store import graph, inspect, logs, waiting, workers
 
 if TYPE_CHECKING:
     from flexiq_django.api.queue import Queue
@@ -129,26 +129,6 @@ class Inspection:
             for worker in workers.live(self.scope)
         ]
 
-    def list_periodic(self) -> list[dict[str, Any]]:
-        """The stored schedules by name.
-
-        Keys: name, task_name, cron_expr, timezone, queue, enabled, last_run, next_run, missed.
-        """
-        return [
-            {
-                "name": row.name,
-                "task_name": row.task_name,
-                "cron_expr": row.cron,
-                "timezone": row.timezone,
-                "queue": row.queue,
-                "enabled": row.enabled,
-                "last_run": to_ms(row.last_run_at),
-                "next_run": to_ms(row.next_run_at),
-                "missed": row.missed_count,
-            }
-            for row in schedules.listing(self.scope)
-        ]
-
     aget_job = async_twin(get_job)
     ajob_errors = async_twin(job_errors)
     awhy_waiting = async_twin(why_waiting)
@@ -157,7 +137,6 @@ class Inspection:
     atask_logs = async_twin(task_logs)
     aquery_logs = async_twin(query_logs)
     aworkers = async_twin(workers)
-    alist_periodic = async_twin(list_periodic)
 
     @property
     def _queue(self) -> Queue:

@@ -9,6 +9,7 @@ from flexiq_django.api.operations import Operations
 from flexiq_django.api.purging import Purging
 from flexiq_django.api.retention import Housekeeping
 from flexiq_django.api.reviving import Reviving
+from flexiq_django.api.scheduling import Scheduling
 from flexiq_django.api.schema import Schema
 from flexiq_django.api.settings_store import SettingsStore
 from flexiq_django.api.steering import Steering
@@ -22,6 +23,7 @@ class Methods(
     Reviving,
     Purging,
     Steering,
+    Scheduling,
     Housekeeping,
     SettingsStore,
     Schema,

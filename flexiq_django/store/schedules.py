@@ -18,6 +18,8 @@ SCHEDULES = PeriodicTask._meta.db_table
 #: A schedule of the code that no worker has declared for this long no longer fires.
 FORGOTTEN_AFTER_MS = 300_000
 
+_NAMED = "namespace = %(namespace)s AND name = %(name)s"
+
 
 class ScheduleRow(NamedTuple):
     """A stored schedule."""
@@ -55,7 +57,7 @@ def declare(scope: Scope, row: dict[str, Any], next_run_at: datetime) -> None:
         # MySQL assigns from left to right: judge the old timing before it is overwritten.
         f" next_run_at = {moved}, declared_at = {{now}},"
         f" {', '.join(f'{name} = %({name})s' for name in names)}"
-        " WHERE namespace = %(namespace)s AND name = %(name)s",
+        f" WHERE {_NAMED}",
         params,
     )
     if not found:
@@ -150,6 +152,53 @@ def listing(scope: Scope) -> list[ScheduleRow]:
         " WHERE namespace = %(namespace)s ORDER BY name"
     )
     return [_row(database, row) for row in rows]
+
+
+def find(scope: Scope, name: str) -> ScheduleRow | None:
+    """The schedule of this name, or ``None``."""
+    database = open_database(scope)
+    rows = database.fetch(
+        f"SELECT {', '.join(ScheduleRow._fields)} FROM {SCHEDULES} WHERE {_NAMED}",  # noqa: S608
+        {"name": name},
+    )
+    return _row(database, rows[0]) if rows else None
+
+
+def pause(scope: Scope, name: str) -> bool:
+    """Let a schedule fire no more. False if there is none of this name."""
+    database = open_database(scope)
+    sql = f"UPDATE {SCHEDULES} SET enabled = NOT {database.true} WHERE {_NAMED}"  # noqa: S608
+    return database.change(sql, {"name": name}) > 0
+
+
+def resume(scope: Scope, row: ScheduleRow, next_run_at: datetime) -> bool:
+    """Let a schedule fire again, first at ``next_run_at``; one that is not paused stays as it is.
+
+    False, and nothing done, if it is gone or its timing is not that of ``row`` any more.
+    """
+    database = open_database(scope)
+    return (
+        database.change(
+            # MySQL assigns from left to right: whether it is paused is read first.
+            f"UPDATE {SCHEDULES} SET"  # noqa: S608
+            " next_run_at = CASE WHEN enabled THEN next_run_at ELSE %(next_run_at)s END,"
+            f" enabled = {database.true}"
+            f" WHERE {_NAMED} AND cron = %(cron)s AND timezone = %(timezone)s",
+            {
+                "name": row.name,
+                "cron": row.cron,
+                "timezone": row.timezone,
+                "next_run_at": database.moment(next_run_at),
+            },
+        )
+        > 0
+    )
+
+
+def delete(scope: Scope, name: str) -> bool:
+    """Forget a schedule. False if there is none of this name."""
+    database = open_database(scope)
+    return database.change(f"DELETE FROM {SCHEDULES} WHERE {_NAMED}", {"name": name}) > 0  # noqa: S608
 
 
 def _row(database: Any, values: tuple[Any, ...]) -> ScheduleRow:

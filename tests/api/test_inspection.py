@@ -17,7 +17,6 @@ from tests.factories import (
     ArchivedJobFactory,
     JobErrorFactory,
     JobFactory,
-    PeriodicTaskFactory,
     ReplayHistoryFactory,
     TaskLogFactory,
     WorkerFactory,
@@ -82,20 +81,6 @@ def test_workers_are_plain_values(queue: Queue) -> None:
         "executor": "threads", "concurrency": 8, "deployment_id": "blue", "version": "0",
         "state": "running", "clock_skew_ms": 0, "started_at": NOW_MS,
         "heartbeat_at": NOW_MS + 2_000, "turned_at": NOW_MS, "config": {"b": 1},
-    }  # fmt: skip
-
-
-def test_schedules_are_plain_values(queue: Queue) -> None:
-    PeriodicTaskFactory(name="b", queue="slow", last_run_at=later(-5), missed_count=4)
-    PeriodicTaskFactory(name="a", enabled=False)
-
-    first, second = queue.list_periodic()
-
-    assert (first["name"], first["enabled"], first["last_run"]) == ("a", False, None)
-    assert second == {
-        "name": "b", "task_name": "app.tasks.work", "cron_expr": "0 * * * *", "timezone": "UTC",
-        "queue": "slow", "enabled": True, "last_run": NOW_MS - 5_000, "next_run": NOW_MS,
-        "missed": 4,
     }  # fmt: skip
 
 

@@ -85,6 +85,22 @@ def test_a_leader_that_is_killed_is_replaced(workers: Workers) -> None:
     assert len(fired) + row["missed"] == fired[-1] - fired[0] + 1
 
 
+def test_a_schedule_is_paused_and_goes_on_beside_a_running_worker(workers: Workers) -> None:
+    start_fleet(workers, 1)
+    wait_until(lambda: len(occurrences()) >= 2, 20)
+
+    assert queue.pause_periodic("ticking")
+    fired = occurrences()
+    tasks.quick.apply_async(delay=2).result(20)  # two ticks and more pass meanwhile
+    assert occurrences() == fired
+
+    assert queue.resume_periodic("ticking")
+    wait_until(lambda: len(occurrences()) >= len(fired) + 2, 20)
+    after = occurrences()[len(fired) :]
+    assert after[0] - fired[-1] > 2  # what fell into the pause is not made up for
+    assert queue.list_periodic()[0]["missed"] == 0
+
+
 def test_a_stored_schedule_reports_its_runs(workers: Workers) -> None:
     start_fleet(workers, 1)
     wait_until(lambda: len(occurrences()) >= 2, 20)

@@ -20,6 +20,12 @@ FACTS: dict[str, dict[str, Any]] = {
         "key": "periodic:tick",
         "runs its task": [True, 1],
     },
+    "schedules_by_hand": {
+        "unknown": [False] * 3,
+        "paused": [True, True, [False]],
+        "resumed": [True, True, [True]],
+        "deleted": [True, False, []],
+    },
     "cron_texts": {
         "0 0 2 * * *": None,
         "@daily": None,

@@ -33,7 +33,7 @@ from .keeping import contract, namespaces, retention, settings
 from .limits import concurrency_limits, limits_of_another_object, rate_limits
 from .queues import archive, purges, queues
 from .reading import figures, listings
-from .schedules import cron_texts, schedules
+from .schedules import cron_texts, schedules, schedules_by_hand
 from .searching import cursors, empty_queues, percentiles, searches
 from .sweeping import lifetimes, previews, retried_by_itself, sweeps
 from .timing import late_but_unnoticed, soft_timeouts, timeouts, waits
@@ -78,6 +78,7 @@ SCENARIOS = (
     previews,
     retried_by_itself,
     schedules,
+    schedules_by_hand,
     cron_texts,
     types_of_options,
     idempotent,

@@ -14,6 +14,7 @@ _OTHERS = (
     *("purge_completed", "list_archived", "list_archived_after", "replay", "replay_history"),
     *("revoke_task", "pause", "resume", "effective_retention", "dry_run_retention", "enqueue"),
     *("enqueue_many", "task_logs", "query_logs", "workers", "list_periodic", "stats_by_queue"),
+    *("pause_periodic", "resume_periodic", "delete_periodic"),
 )
 _WITHOUT = (
     *("purge", "update_progress", "get_setting", "set_setting", "delete_setting", "list_settings"),

@@ -38,6 +38,29 @@ def schedules(bench: Bench) -> Facts:
     }
 
 
+def schedules_by_hand(bench: Bench) -> Facts:
+    queue = bench.make()
+    queue.periodic(cron="0 0 2 * * *", name="nightly")(lambda: 1)
+    bench.run(queue, until=queue.list_periodic)
+
+    def enabled() -> list[bool]:
+        return [fields(row)["enabled"] for row in queue.list_periodic()]
+
+    facts: Facts = {"unknown": [verb("none") for verb in verbs_of(queue)]}
+    facts["paused"] = [queue.pause_periodic("nightly"), queue.pause_periodic("nightly"), enabled()]
+    facts["resumed"] = [
+        queue.resume_periodic("nightly"), queue.resume_periodic("nightly"), enabled()
+    ]  # fmt: skip
+    facts["deleted"] = [
+        queue.delete_periodic("nightly"), queue.delete_periodic("nightly"), enabled()
+    ]  # fmt: skip
+    return facts
+
+
+def verbs_of(queue: Any) -> list[Any]:
+    return [queue.pause_periodic, queue.resume_periodic, queue.delete_periodic]
+
+
 def cron_texts(bench: Bench) -> Facts:
     def declared(cron: str) -> Any:
         queue = bench.make()
