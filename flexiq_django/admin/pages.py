@@ -34,6 +34,7 @@ from flexiq_django.admin.job_verbs import (
     REQUEUE,
     STOP,
 )
+from flexiq_django.admin.overview.page import OverviewAdmin
 from flexiq_django.api.options import parse_id
 from flexiq_django.core.status import JobStatus
 from flexiq_django.core.waiting import reasons
@@ -133,7 +134,7 @@ class BaseJobAdmin(CallAdmin):
         ]
 
 
-class JobAdmin(BaseJobAdmin):
+class JobAdmin(OverviewAdmin, BaseJobAdmin):
     """Jobs that are not archived yet."""
 
     verbs = (CANCEL, CONTINUE, STOP, REQUEUE, REPLAY)

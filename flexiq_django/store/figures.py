@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from flexiq_django.core.lanes import parse_lane
 from flexiq_django.core.status import COUNT_KEYS, JobStatus, count_key
 from flexiq_django.models import PeriodicTask, QueueState, TaskMetric
+from flexiq_django.store import inspect
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS
@@ -72,6 +73,40 @@ def by_status(scope: Scope, statuses: Collection[JobStatus]) -> dict[str, int]:
     return counts
 
 
+class Live(NamedTuple):
+    """How many jobs of a queue have not ended, by what they do or wait for."""
+
+    ready: int = 0
+    #: For their time.
+    later: int = 0
+    #: For other jobs, or for their turn in a session.
+    waiting: int = 0
+    running: int = 0
+    paused: int = 0
+
+
+_LIVE = " UNION ALL ".join(
+    f"SELECT {word}, {queue}, COUNT(*) FROM {JOBS}"  # noqa: S608 - names are our own
+    f" WHERE namespace = %(namespace)s AND {condition} GROUP BY 1, 2"
+    for word, queue, condition in (
+        ("'ready'", "ready_lane", "ready_lane IS NOT NULL"),
+        ("'later'", "queue", "promote_at IS NOT NULL"),
+        ("'waiting'", "queue", "idle_status IS NOT NULL AND idle_status = 'pending'"),
+        ("'running'", "queue", "lease_at IS NOT NULL"),
+        ("'paused'", "queue", "idle_status IS NOT NULL AND idle_status = 'paused'"),
+    )
+)
+
+
+def live_by_queue(scope: Scope) -> dict[str, Live]:
+    """The jobs that have not ended, by queue; those that have are not even looked at."""
+    counts: dict[str, dict[str, int]] = {}
+    for word, name, number in open_database(scope).fetch(_LIVE):
+        by_word = counts.setdefault(parse_lane(name).queue, {})
+        by_word[word] = by_word.get(word, 0) + int(number)
+    return {queue: Live(**by_word) for queue, by_word in counts.items()}
+
+
 def known_queues(scope: Scope) -> tuple[set[str], list[tuple[str | None, str]]]:
     """Queues that are named in the tables that steer: of states, and of schedules.
 
@@ -96,6 +131,22 @@ class Figures(NamedTuple):
     most: float
     #: One for each of ``PERCENTILES``.
     percentiles: Sequence[float]
+
+
+def since_when(scope: Scope, *, longest: timedelta, most: int) -> datetime:
+    """The start of a span that reaches until now and holds at most about so many executions.
+
+    ``longest`` ago where there were fewer. Reads at most so many entries of an index.
+    """
+    database = open_database(scope)
+    rows = database.fetch(
+        f"SELECT recorded_at FROM {METRICS} WHERE namespace = %(namespace)s"  # noqa: S608
+        " ORDER BY recorded_at DESC LIMIT 1 OFFSET %(most)s",
+        {"most": most},
+    )
+    start = inspect.read_clock(scope) - longest
+    nearest = database.read(rows[0][0]) if rows else None
+    return start if nearest is None else max(start, nearest)
 
 
 def by_task(scope: Scope, *, since: datetime, task_name: str | None) -> list[Figures]:

@@ -14,6 +14,7 @@ from flexiq_django.models import (
     PeriodicTask,
     QueueState,
     TaskLog,
+    TaskMetric,
     Worker,
 )
 from flexiq_django.store.ids import new_id
@@ -190,4 +191,22 @@ def open_queue(name: str = "mail", **given: Any) -> QueueState:
 
 def pause_queue(name: str = "mail", **given: Any) -> QueueState:
     """A paused queue."""
-    return QueueState.objects.create(namespace="default", name=name, paused_at=NOW, **given)
+    fields = {"namespace": "default", "name": name, "paused_at": NOW}
+    return QueueState.objects.create(**fields | given)
+
+
+def make_metric(
+    task: str = "shop.tasks.pay", ms: float = 20, *, ago: float = 90, **given: Any
+) -> TaskMetric:
+    """An execution that ended some seconds ago."""
+    return TaskMetric.objects.create(
+        **{
+            "namespace": "default",
+            "task_name": task,
+            "job_id": new_id(),
+            "duration_ms": ms,
+            "succeeded": True,
+            "recorded_at": datetime.now(UTC) - timedelta(seconds=ago),
+            **given,
+        }
+    )

@@ -80,7 +80,13 @@ def paths_of_busy_system() -> dict[str, str]:
     worker = rows.make_worker()
     schedule = rows.make_schedule()
     rows.pause_queue()
-    pages = {"index": reverse("admin:index")}
+    for number in range(200):
+        rows.make_metric(ago=number * 17, ms=5 + number % 40, succeeded=number % 9 > 0)
+    pages = {
+        "index": reverse("admin:index"),
+        "overview": reverse("admin:flexiq_django_overview"),
+        "app": reverse("admin:app_list", args=["flexiq_django"]),
+    }
     for model in ("job", "archivedjob", "deadletter", "worker", "periodictask", "queuestate"):
         pages[f"{model}-list"] = reverse(f"admin:flexiq_django_{model}_changelist")
     shown = {"job": dead, "deadletter": letter, "archivedjob": parent, "worker": worker}
