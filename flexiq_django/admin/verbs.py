@@ -32,7 +32,7 @@ class Verb:
     without rows it returns how many it was done to. ``done`` says what was done and ``question``
     makes it ask first, both with the number ``count``. ``count(queue, rows, entered)`` is what it
     asks about, the number of rows unless given. ``suits(row)``: whether the page of the row offers
-    it.
+    it. ``one_at_a_time``: it is refused on several rows.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Verb:
     initial: Callable[[Any], dict[str, Any]] = lambda _row: {}
     suits: Callable[[Any], bool] = lambda _row: True
     on_rows: bool = True
+    one_at_a_time: bool = False
 
     def is_allowed(self, request: HttpRequest) -> bool:
         """Whether the user has the permission."""
