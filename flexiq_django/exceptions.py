@@ -110,6 +110,10 @@ class UniqueKeyError(FlexiQError, RuntimeError):
     """The unique key is held by a job that this transaction cannot see."""
 
 
+class ReservedSettingError(InvalidOptionError):
+    """The key belongs to the queue itself, which writes its value another way."""
+
+
 class SettingConflictError(FlexiQError, RuntimeError):
     """The setting could not be stored beside what others did to it."""
 

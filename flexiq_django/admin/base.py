@@ -65,8 +65,11 @@ class ReadOnlyAdmin(DoingAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[paging.KeyChangeList]:
         return paging.KeyChangeList
 
-    def get_window(self, request: HttpRequest) -> int | None:
-        """How many rows this filtered list may look at; ``None`` where an index finds the rows."""
+    def get_window(self, request: HttpRequest, term: str) -> int | None:
+        """How many rows this filtered list may look at; ``None`` where an index finds the rows.
+
+        ``term`` is what is searched for, if anything is.
+        """
         return self.window
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:

@@ -36,9 +36,9 @@ class CallAdmin(ReadOnlyAdmin):
     timeout = column("timeout_ms", _("timeout"), texts.duration)
     result_ttl = column("result_ttl_ms", _("kept after its end for"), texts.duration)
 
-    def get_window(self, request: HttpRequest) -> int | None:
+    def get_window(self, request: HttpRequest, term: str) -> int | None:
         # A search goes by a key.
-        return None if request.GET.get("q") else super().get_window(request)
+        return None if term else super().get_window(request, term)
 
 
 def by_key(queryset: QuerySet[Any], term: str, *names: str) -> QuerySet[Any]:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import Error as DjangoDatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -18,7 +19,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from flexiq_django.admin import texts
-from flexiq_django.admin.verbs import Verb, perform
+from flexiq_django.admin.performing import count_for_question, perform
+from flexiq_django.admin.verbs import Verb
 
 #: The field that says the question has been answered.
 CONFIRMED = "confirmed"
@@ -91,7 +93,8 @@ class DoingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         view = self.admin_site.admin_view
         name = f"{self.opts.app_label}_{self.opts.model_name}"
         return [
-            path("do/<slug:verb>/", view(self.do_above), name=f"{name}_do"),
+            # No key is written like this: in a key the admin spells "_" as "_5F".
+            path("_do/<slug:verb>/", view(self.do_above), name=f"{name}_do"),
             path("<path:object_id>/do/<slug:verb>/", view(self.do_to_row), name=f"{name}_do_to"),
             *super().get_urls(),
         ]
@@ -110,11 +113,20 @@ class DoingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         done = self.do(request, found, [row])
         if done is not None:
             return done
-        still_there = self.get_object(request, unquote(object_id)) is not None
-        return redirect(self._row_url(row) if still_there else self._list_url())
+        is_there = self._is_still_there(request, object_id)
+        return redirect(self._row_url(row) if is_there else self._list_url())
+
+    def _is_still_there(self, request: HttpRequest, object_id: str) -> bool:
+        try:
+            return self.get_object(request, unquote(object_id)) is not None
+        except DjangoDatabaseError:  # what has failed is said already
+            return False
 
     def do(self, request: HttpRequest, verb: Verb, rows: Sequence[Any]) -> HttpResponse | None:
-        """Do it, or ask for what is missing first. ``None`` when it has been done."""
+        """Do it, or ask for what is missing first. ``None`` when what there is to say is said."""
+        if verb.one_at_a_time and len(rows) > 1:
+            messages.warning(request, _("Choose one row: each needs an answer of its own."))
+            return None
         entered: dict[str, Any] = {}
         form = None
         if verb.form is not None:
@@ -126,7 +138,10 @@ class DoingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             entered = form.cleaned_data
         answered = request.POST.get(CONFIRMED) == "yes"
         if verb.question is not None and not (answered and request.method == "POST"):
-            text = verb.question % {"count": verb.asks_about(rows, entered)}
+            count = count_for_question(request, verb, rows, entered)
+            if count is None:
+                return None
+            text = verb.question % {"count": count}
             return self._ask(request, verb, rows, question=text, form=form and _hidden(form))
         if request.method != "POST":
             return self._ask(request, verb, rows)

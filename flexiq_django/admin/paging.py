@@ -94,13 +94,15 @@ class KeyChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         admin: Any = self.model_admin  # a ReadOnlyAdmin
-        narrow = bool(self.get_filters_params()) or bool(self.query)
+        # Not what the address says: a search that is not valid, as with a NUL, looks for nothing.
+        term = self.query.strip()
+        narrow = bool(self.get_filters_params()) or bool(term)
         self.key_page = read_page(
             self.queryset.defer(*admin.wide_columns),
             self.root_queryset.order_by(),
             self._place(request),
             size=self.list_per_page,
-            window=admin.get_window(request) if narrow else None,
+            window=admin.get_window(request, term) if narrow else None,
         )
         self.result_list = self.key_page.rows
         self.result_count = self.full_result_count = len(self.key_page.rows)

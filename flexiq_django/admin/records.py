@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import forms
@@ -18,6 +19,7 @@ from flexiq_django.admin.filters import NamespaceFilter, TaskFilter
 from flexiq_django.admin.paging import WINDOW
 from flexiq_django.admin.verbs import Entered, Skipped, Verb
 from flexiq_django.api.queue import Queue
+from flexiq_django.api.settings_store import is_own_key
 
 # --- settings -------------------------------------------------------------------------------------
 
@@ -41,21 +43,27 @@ class EntryForm(forms.Form):
 
 
 def _edit(queue: Queue, row: Any, entered: Entered, _actor: str) -> Skipped:
-    # Browsers send line ends as CR LF.
-    value, expected = (entered[name].replace("\r\n", "\n") for name in ("value", "expected"))
-    if queue.set_setting_if(row.key, expected, value):
+    # What is stored may end its lines otherwise than a browser sends them back.
+    is_as_seen = _with_line_feeds(row.value) == _with_line_feeds(entered["expected"])
+    value = _with_line_feeds(entered["value"])
+    if is_as_seen and queue.set_setting_if(row.key, row.value, value):
         return None
     return _("somebody has changed or deleted it since you began; look at it again")
 
 
 def _add(queue: Queue, _row: Any, entered: Entered, _actor: str) -> Any:
-    if queue.set_setting_if(entered["key"], None, entered["value"].replace("\r\n", "\n")):
+    if queue.set_setting_if(entered["key"], None, _with_line_feeds(entered["value"])):
         return 1
     return _("there is a setting of this key; edit that")
 
 
 def _delete(queue: Queue, row: Any, _entered: Entered, _actor: str) -> Skipped:
     return None if queue.delete_setting(row.key) else _("somebody else was faster")
+
+
+def _with_line_feeds(text: str) -> str:
+    # Browsers send every line end as CR LF.
+    return re.sub(r"\r\n?", "\n", text)
 
 
 EDIT = Verb(
@@ -65,6 +73,8 @@ EDIT = Verb(
     act=_edit,
     form=ValueForm,
     initial=lambda row: {"value": row.value, "expected": row.value},
+    suits=lambda row: not is_own_key(row.key),
+    one_at_a_time=True,
     done=ngettext_lazy(
         "%(count)d setting was changed.", "%(count)d settings were changed.", "count"
     ),

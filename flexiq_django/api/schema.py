@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flexiq_django.api.twins import async_twin
 from flexiq_django.core.contract import check_level
+from flexiq_django.exceptions import ContractError
 from flexiq_django.store import contract, schema
 
 if TYPE_CHECKING:
@@ -55,13 +56,34 @@ class Schema:
 
         Allowed is what this build itself can read, up to its own level; anything else raises
         ``InvalidOptionError``. Workers below it stop within a minute, other processes when they
-        next start.
+        next start. A floor that cannot be read is replaced; one above this build is not, as an old
+        build would let itself in: raises ``ContractError``.
         """
-        contract.set_floor(self.scope, check_level(level))
+        contract.set_floor(place_despite_floor(self), check_level(level))
 
     amigrate = async_twin(migrate)
     amin_contract = async_twin(min_contract)
     aset_min_contract = async_twin(set_min_contract)
+
+
+class Home(Protocol):
+    """A queue."""
+
+    @property
+    def scope(self) -> Scope:
+        """Where the queue lives, for a call that asks its database."""
+
+    @property
+    def place(self) -> Scope:
+        """Where the queue lives; the database is not asked."""
+
+
+def place_despite_floor(queue: Home) -> Scope:
+    """Where a queue lives, also for a build that the contract floor keeps out."""
+    try:
+        return queue.scope
+    except ContractError:
+        return queue.place
 
 
 def open_place(place: Scope, *, auto_migrate: bool) -> None:

@@ -56,9 +56,10 @@ def _problem(where: str, name: str, value: Any) -> str | None:
         return None
     place = f"{where}[{name!r}]"
     try:
-        if name == "DATABASE" and value not in django_settings.DATABASES:
+        # As a list: a value that cannot be hashed is asked for as well.
+        if name == "DATABASE" and value not in list(django_settings.DATABASES):
             known = ", ".join(sorted(django_settings.DATABASES))
-            return f"{place} is {value!r}; DATABASES has {known}."
+            return f"{place} is {value!r}; allowed is an alias of DATABASES ({known}) or None."
         if name == "NAMESPACE":
             check.check_name(place, value, longest=100)
         elif name == "MAX_RETRIES":

@@ -84,7 +84,10 @@ def _migrations(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
 def _contract(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
     problem = contract.find_problem(Scope(using=connection.alias))
     if problem:
-        hint = "Upgrade flexiq_django here; a newer build can also lower the floor again."
+        hint = (
+            "Upgrade flexiq_django here; a newer build can also lower the floor again. A floor that"
+            " is wrong can be taken away by any build: queue.delete_setting('contract:min_sdk')."
+        )
         yield Error(f"{problem}.", hint=hint, id="flexiq.E018")
 
 

@@ -19,6 +19,11 @@ OLDEST = 2
 FLOOR_KEY = "contract:min_sdk"
 
 
+def is_level(text: str) -> bool:
+    """Whether a stored floor can be read."""
+    return re.fullmatch(r"[0-9]{1,9}", text) is not None
+
+
 def parse_floor(text: str | None, *, using: str) -> int:
     """The floor from its stored text; the oldest level where none is stored.
 
@@ -26,11 +31,11 @@ def parse_floor(text: str | None, *, using: str) -> int:
     """
     if text is None:
         return OLDEST
-    if not re.fullmatch(r"[0-9]{1,9}", text):
+    if not is_level(text):
         raise ContractError(
             f"the setting {FLOOR_KEY} in database {using!r} is {text[:50]!r}, which is no contract"
             " level, so this build cannot tell whether it may read the rows: store the right level"
-            f" there, or upgrade flexiq_django (this build speaks level {LEVEL})"
+            f" with set_min_contract(), or upgrade flexiq_django (this build speaks level {LEVEL})"
         )
     return int(text)
 

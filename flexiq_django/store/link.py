@@ -68,6 +68,21 @@ def call(scope: Scope, verb: Callable[[], R]) -> R:
                 raise
 
 
+def alone(scope: Scope, verb: Callable[[], R]) -> R:
+    """Call a verb; if it fails, a transaction of the caller can still be used."""
+    database = open_database(scope)
+    if not database.connection.in_atomic_block:
+        return verb()
+    with database.savepoint():
+        return verb()
+
+
+def is_lost(scope: Scope) -> bool:
+    """Whether the caller is inside a transaction that can only be taken back."""
+    connection = open_database(scope).connection
+    return connection.in_atomic_block and connection.needs_rollback
+
+
 def notify(scope: Scope) -> None:
     """Tell listening workers of the namespace that there is work. Nothing where none can listen."""
     open_database(scope).notify()

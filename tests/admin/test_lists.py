@@ -136,6 +136,19 @@ def test_a_filter_looks_at_a_part_of_the_table_at_a_time(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("term", ["%20", "%20%20", "%09", "%00", "%C2%A0"])
+def test_a_search_for_nothing_leaves_the_bound(
+    superuser: Client, monkeypatch: pytest.MonkeyPatch, term: str
+) -> None:
+    monkeypatch.setattr("flexiq_django.admin.calls.CallAdmin.window", 20)
+    store_jobs(1, "dead")
+    store_jobs(30)
+    page = superuser.get(f"{reverse(JOBS)}?status=dead&q={term}").text
+    assert shown_keys(page) == []
+    assert "a part of the table" in page
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("query", ["", "?status=dead", "?status=running", "?queue=mail", "?q=key"])
 def test_a_page_costs_a_handful_of_queries_and_counts_nothing(
     superuser: Client, query: str
@@ -186,6 +199,25 @@ def test_search_by_id_and_by_unique_key(superuser: Client) -> None:
     assert shown_keys(superuser.get(start, {"q": "invoice"}).text) == []
     assert shown_keys(superuser.get(start, {"q": "invoice 1"}).text) == []
     assert superuser.get(start, {"q": "\x00"}).status_code == 200
+
+
+@pytest.mark.django_db
+def test_a_unique_key_may_look_like_an_id(superuser: Client) -> None:
+    named = rows.make_job("complete")
+    keyed = rows.make_job(unique_key=str(named.pk))
+    alone = rows.make_job(unique_key="0197B0A0000070008000000000000000")
+    rows.make_job("complete", unique_key=str(named.pk))
+    start = reverse(JOBS)
+
+    assert shown_keys(superuser.get(start, {"q": alone.unique_key}).text) == [str(alone.pk)]
+    with CaptureQueriesContext(connections[DEFAULT_DB_ALIAS]) as log:
+        found = shown_keys(superuser.get(start, {"q": str(named.pk)}).text)
+    assert found == [str(keyed.pk), str(named.pk)]
+    ours = [each["sql"] for each in log.captured_queries if "flexiq_jobs" in each["sql"]]
+    assert len(ours) == 2
+    assert not [sql for sql in ours if " OR " in sql]
+    narrowed = superuser.get(start, {"q": str(named.pk), "status": "complete"}).text
+    assert shown_keys(narrowed) == [str(named.pk)]
 
 
 @pytest.mark.django_db

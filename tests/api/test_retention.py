@@ -12,7 +12,7 @@ from flexiq_django.api.windows import windows_of
 from flexiq_django.core.retention import RECOMMENDED, TABLES, policy_of
 from flexiq_django.exceptions import InvalidOptionError
 from flexiq_django.models import ArchivedJob, DeadLetter, Setting, TaskLog
-from flexiq_django.store import inspect, retention
+from flexiq_django.store import inspect, retention, settings
 from flexiq_django.store.scope import Scope
 from tests.factories import (
     ArchivedJobFactory,
@@ -160,7 +160,7 @@ def test_retention_that_is_off_is_a_report(queue: Queue) -> None:
 
 @pytest.mark.parametrize("text", ["", "nonsense", "{}", "null"])
 def test_a_report_that_cannot_be_read_is_none(queue: Queue, text: str) -> None:
-    queue.set_setting("retention:effective:default", text)
+    settings.put(queue.place, "retention:effective:default", text)
 
     assert queue.effective_retention() is None
 

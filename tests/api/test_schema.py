@@ -12,9 +12,14 @@ from django.test.utils import CaptureQueriesContext
 from flexiq_django import Queue
 from flexiq_django.checks import check_database
 from flexiq_django.core import contract
-from flexiq_django.exceptions import ConfigurationError, ContractError, InvalidOptionError
+from flexiq_django.exceptions import (
+    ConfigurationError,
+    ContractError,
+    InvalidOptionError,
+    SettingConflictError,
+)
 from flexiq_django.models import Setting
-from flexiq_django.store import schema
+from flexiq_django.store import schema, settings
 from tests.concurrency import run_in_threads
 from tests.factories import NOW
 
@@ -176,7 +181,8 @@ def test_a_build_below_the_floor_refuses_every_call(text: str, words: str) -> No
         queue.migrate,
         queue.min_contract,
         queue.list_settings,
-        lambda: queue.set_min_contract(2),
+        lambda: queue.set_setting("a", "b"),
+        lambda: queue.delete_setting("a"),
         lambda: queue.enqueue("app.work"),
         lambda: queue.get_job(handle.id),
         lambda: queue.cancel_job(handle.id),
@@ -195,6 +201,75 @@ def test_a_floor_that_is_mended_lets_the_queue_in() -> None:
     Setting.objects.update(value="2")
 
     assert queue.stats()["pending"] == 0
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ["x", "", "-1", "2.0", "9" * 10])
+def test_a_floor_that_cannot_be_read_is_set_anew(text: str) -> None:
+    store_floor(text)
+    queue = Queue("default")
+
+    queue.set_min_contract(2)
+
+    assert queue.min_contract() == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_build_below_the_floor_does_not_lower_it(queue: Queue, is_open: bool) -> None:
+    if is_open:
+        queue.stats()
+    store_floor("3")
+
+    with pytest.raises(ContractError, match="contract level 3 or newer"):
+        queue.set_min_contract(2)
+
+    assert Setting.objects.get().value == "3"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ["3", "x"])
+def test_any_build_can_take_the_floor_away(text: str) -> None:
+    store_floor(text)
+    queue = Queue("default")
+
+    assert queue.delete_setting("contract:min_sdk")
+
+    assert not queue.delete_setting("contract:min_sdk")
+    assert queue.min_contract() == 2
+
+
+@pytest.mark.django_db
+def test_a_floor_that_is_raised_in_this_moment_stays(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.set_min_contract(2)
+    put_if = settings.put_if
+
+    def raised_before(*arguments: Any) -> bool:
+        Setting.objects.update(value="3")
+        return put_if(*arguments)
+
+    monkeypatch.setattr(settings, "put_if", raised_before)
+
+    with pytest.raises(ContractError, match="contract level 3 or newer"):
+        queue.set_min_contract(2)
+
+    assert Setting.objects.get().value == "3"
+
+
+@pytest.mark.django_db
+def test_a_floor_that_others_keep_changing(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "put_if", lambda *_: False)
+
+    with pytest.raises(SettingConflictError, match="keep changing it"):
+        queue.set_min_contract(2)
+
+
+def test_the_first_use_migrates_also_to_set_the_floor(empty_file: str) -> None:
+    Queue(using=empty_file, auto_migrate=True).set_min_contract(2)
+
+    assert Queue(using=empty_file).list_settings() == {"contract:min_sdk": "2"}
 
 
 @pytest.mark.django_db

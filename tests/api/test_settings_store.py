@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from flexiq_django import Queue
-from flexiq_django.exceptions import InvalidOptionError
+from flexiq_django.exceptions import InvalidOptionError, ReservedSettingError
+from flexiq_django.store import settings
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +50,36 @@ def test_keys_of_the_queue_itself_are_listed(queue: Queue) -> None:
     queue.set_min_contract(queue.min_contract())
 
     assert queue.list_settings() == {"contract:min_sdk": "2"}
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("contract:min_sdk", r"set_min_contract\(\)"),
+        ("contract:", r"set_min_contract\(\)"),
+        ("retention:effective:default", "RETENTION"),
+    ],
+)
+def test_keys_of_the_queue_itself_are_not_written(queue: Queue, key: str, instead: str) -> None:
+    settings.put(queue.place, key, "2")
+
+    for call in (
+        lambda: queue.set_setting(key, "garbage"),
+        lambda: queue.set_setting_if(key, None, "garbage"),
+        lambda: queue.set_setting_if(key, "2", "garbage"),
+    ):
+        with pytest.raises(ReservedSettingError, match=instead):
+            call()
+
+    assert queue.get_setting(key) == "2"
+    assert queue.delete_setting(key)
+
+
+@pytest.mark.parametrize("key", ["contract", "Contract:min_sdk", "my contract:a", "retention"])
+def test_keys_that_look_alike_are_anybodys(queue: Queue, key: str) -> None:
+    queue.set_setting(key, "v")
+
+    assert queue.list_settings() == {key: "v"}
 
 
 @pytest.mark.parametrize("bad", [None, 5, b"a", ["a"], {"a": 1}, True])

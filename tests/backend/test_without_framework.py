@@ -123,6 +123,9 @@ class TestChecks:
         [
             {"UNKNOWN": 1},
             {"DATABASE": "elsewhere"},
+            {"DATABASE": ["default"]},
+            {"DATABASE": {}},
+            {"DATABASE": 5},
             {"NAMESPACE": ""},
             {"MAX_RETRIES": -1},
             {"MAX_RETRIES": None},
@@ -139,6 +142,13 @@ class TestChecks:
         assert checked(OPTIONS=options) == ["flexiq.E021"]
         with pytest.raises(ConfigurationError, match=r"TASKS\['default'\]\['OPTIONS'\]"):
             _ = FlexiqBackend("default", {"OPTIONS": options}).flexiq_queue
+
+    @pytest.mark.parametrize("alias", ["elsewhere", ["default"]])
+    def test_a_bad_database_says_what_is_allowed(self, alias: Any) -> None:
+        from flexiq_django.backend.options import find_problems
+
+        (problem,) = find_problems("default", {"DATABASE": alias})
+        assert f"is {alias!r}; allowed is an alias of DATABASES (default" in problem
 
     def test_the_app_must_be_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(apps, "is_installed", lambda name: False)

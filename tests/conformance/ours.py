@@ -12,6 +12,7 @@ from flexiq_django import Queue, Retention, current_job
 from flexiq_django.api.context import LogLevel
 from flexiq_django.exceptions import TaskCancelledError
 from flexiq_django.management.commands.flexiq_worker import worker_options
+from flexiq_django.store import settings
 from flexiq_django.worker.process import WorkerProcess
 from tests.waiting import wait_until
 
@@ -57,6 +58,10 @@ class Ours:
         self._queues.append(queue)
         self._workers[queue] = workers
         return queue
+
+    def put(self, queue: Queue, key: str, text: str) -> None:
+        """A text in the settings store, under whatever key."""
+        settings.put(queue.place, key, text)
 
     def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """What a coroutine function answers."""

@@ -81,6 +81,9 @@ class Reference:
 
         return queue
 
+    def put(self, queue: Any, key: str, text: str) -> None:
+        queue.set_setting(key, text)
+
     def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
         async def wait() -> Any:
             return await call()

@@ -4,6 +4,7 @@ import pytest
 
 from flexiq_django import queue
 from flexiq_django.models import ArchivedJob, Job, TaskLog
+from flexiq_django.store import settings
 from tests.factories import ArchivedJobFactory, JobFactory, TaskLogFactory, at
 from tests.flows.conftest import Workers
 from tests.waiting import wait_until
@@ -57,7 +58,7 @@ def test_ended_jobs_move_to_the_archive_by_themselves(workers: Workers, namespac
 
 
 def test_no_worker_works_below_the_contract_floor(workers: Workers) -> None:
-    queue.set_setting("contract:min_sdk", "99")
+    settings.put(queue.place, "contract:min_sdk", "99")
 
     worker = workers.launch()
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .differing import ANY, ARCHIVE, ORDER, PLAIN, Differs
+from .differing import ANY, ARCHIVE, ORDER, PLAIN, RESERVED, Differs
 
 FACTS: dict[str, dict[str, Any]] = {
     "letters_by_hand": {
@@ -25,6 +25,7 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     "odd_settings": {
         "empty key": None,
+        "a key of the queue's own": Differs("ValueError", None, RESERVED),
         "a report nobody can read": None,
         "floors": {"99": "RuntimeError", "nonsense": "RuntimeError"},
         "opens again": None,

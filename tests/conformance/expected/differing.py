@@ -17,6 +17,7 @@ class Differs:
 
 
 REFUSED = "a value that cannot mean anything is refused before anything is written"
+RESERVED = "what the queue keeps for itself is written by it alone"
 BULK = "a key that is held gives the handle of the job that holds it, in bulk as alone"
 EDGES = "a graph is easier to draw when each edge comes once"
 CASCADE = "however a parent ends, its dependents move: none waits for ever"

@@ -41,6 +41,9 @@ class Bench(Protocol):
         Without ``reaps`` nobody looks for jobs that run too long but who runs them.
         """
 
+    def put(self, queue: Any, key: str, text: str) -> None:
+        """A text in the settings store, under whatever key."""
+
     def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """What a coroutine function answers, called without arguments."""
 
