@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from django import forms
+from django import VERSION, forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
@@ -158,10 +158,8 @@ class DoingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form: forms.Form | None = None,
     ) -> HttpResponse:
         context = {
-            **self.admin_site.each_context(request),
-            "title": verb.label,
-            "opts": self.opts,
-            "media": self.media,
+            **self.page_context(request, verb.label),
+            "breadcrumbs": [(self.opts.verbose_name_plural, self._list_url())],
             "verb": verb,
             "question": question,
             "form": form,
@@ -173,8 +171,18 @@ class DoingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             "checkbox": ACTION_CHECKBOX_NAME,
             "list_url": self._list_url(),
         }
-        request.current_app = self.admin_site.name
         return TemplateResponse(request, "admin/flexiq_django/ask.html", context)
+
+    def page_context(self, request: HttpRequest, title: Any) -> dict[str, Any]:
+        """What a page of our own needs to look like one of the admin's."""
+        request.current_app = self.admin_site.name
+        return {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "media": self.media,
+            "breadcrumbs_are_listed": VERSION >= (6, 1),
+        }
 
     def _find(self, request: HttpRequest, name: str, *, on_rows: bool) -> Verb:
         for verb in self.verbs:

@@ -33,6 +33,7 @@ class Chart:
     title: str
     drawing: SafeString
     note: str
+    shows_failures: bool = False
 
 
 class Executions:
@@ -71,6 +72,7 @@ class Executions:
                     scale=lambda value: number(value) if value % 1 == 0 else "",
                 ),
                 note=f"{self._reach()} {_('In front: those that failed.')}",
+                shows_failures=True,
             ),
             Chart(
                 title=_("How long they took"),

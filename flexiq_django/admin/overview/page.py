@@ -38,14 +38,10 @@ class OverviewAdmin(ReadOnlyAdmin):
             request, scope, site=self.admin_site.name, is_default=scope.namespace == own.namespace
         )
         others = sorted(known_namespaces(own.using) - {scope.namespace})
-        request.current_app = self.admin_site.name
         context = {
-            **self.admin_site.each_context(request),
+            **self.page_context(request, _("Overview")),
             **_contents(viewer),
-            "title": _("Overview"),
             "subtitle": texts.printable(scope.namespace),
-            "opts": self.opts,
-            "media": self.media,
             "moment": texts.moment(viewer.now),
             "others": [(texts.printable(name), {"namespace": name}) for name in others],
         }
