@@ -22,6 +22,7 @@ if apps.is_installed("django.contrib.admin"):
         ReplayHistory,
         Setting,
         TaskMetric,
+        TaskState,
         Worker,
     )
 
@@ -31,6 +32,7 @@ if apps.is_installed("django.contrib.admin"):
     admin.site.register(Worker, fleet.WorkerAdmin)
     admin.site.register(PeriodicTask, fleet.ScheduleAdmin)
     admin.site.register(QueueState, fleet.QueueAdmin)
+    admin.site.register(TaskState, fleet.TaskAdmin)
     admin.site.register(Setting, records.SettingAdmin)
     admin.site.register(ReplayHistory, records.ReplayAdmin)
     admin.site.register(TaskMetric, records.MetricAdmin)

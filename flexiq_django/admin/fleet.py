@@ -1,4 +1,4 @@
-"""The pages of what steers the fleet: workers, schedules, queues."""
+"""The pages of what steers the fleet: workers, schedules, queues, tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models.expressions import Case, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
-from flexiq_django.admin import texts
+from flexiq_django.admin import schedule_verbs, task_verbs, texts
 from flexiq_django.admin.base import ReadOnlyAdmin, column, current_scope
 from flexiq_django.admin.queue_verbs import (
     LIMIT,
@@ -116,6 +116,8 @@ class WorkerAdmin(WarningAdmin):
 class ScheduleAdmin(ReadOnlyAdmin):
     """Schedules: which task runs when."""
 
+    verbs = (schedule_verbs.PAUSE, schedule_verbs.RESUME, schedule_verbs.DELETE)
+
     wide_columns = ("payload",)
     list_display = (
         "name_", "task", "cron_", "zone", "queue_", "enabled", "next_run", "last_run",
@@ -156,3 +158,28 @@ class QueueAdmin(WarningAdmin):
     name_ = column("name", _("name"))
     namespace_ = column("namespace", _("namespace"))
     paused = column("paused_at", _("paused since"), texts.moment)
+
+
+class TaskAdmin(ReadOnlyAdmin):
+    """Tasks that are revoked or limited; one that never was has no row. Code sets the limits."""
+
+    verbs = (task_verbs.REVOKE, task_verbs.ALLOW, task_verbs.REVOKE_NAMED)
+
+    list_display = (
+        "name_", "namespace_", "revoked", "rate_limit", "max_concurrent", "retry_budget",
+    )  # fmt: skip
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    ("name_", "namespace_"), "revoked",
+                    ("rate_limit", "max_concurrent", "retry_budget"),
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    name_ = column("name", _("name"))
+    namespace_ = column("namespace", _("namespace"))
+    revoked = column("revoked_at", _("revoked since"), texts.moment)

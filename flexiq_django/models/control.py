@@ -67,6 +67,10 @@ class TaskState(BaseGate):
         verbose_name = _("task")
         verbose_name_plural = _("tasks")
         default_permissions = ("view",)
+        permissions = [
+            ("revoke_task", _("Can revoke tasks")),
+            ("unrevoke_task", _("Can allow revoked tasks again")),
+        ]
         constraints = [
             models.UniqueConstraint(name="flexiq_task_state_name", fields=["namespace", "name"])
         ]
@@ -127,6 +131,11 @@ class PeriodicTask(models.Model):
         verbose_name = _("schedule")
         verbose_name_plural = _("schedules")
         default_permissions = ("view",)
+        permissions = [
+            ("pause_schedule", _("Can pause schedules")),
+            ("resume_schedule", _("Can resume schedules")),
+            ("delete_schedule", _("Can delete schedules")),
+        ]
         constraints = [
             models.UniqueConstraint(name="flexiq_periodic_name", fields=["namespace", "name"])
         ]

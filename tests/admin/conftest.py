@@ -6,7 +6,9 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-MODELS = ("job", "archivedjob", "deadletter", "worker", "periodictask", "queuestate")
+MODELS = (
+    *("job", "archivedjob", "deadletter", "worker", "periodictask", "queuestate", "taskstate"),
+)
 
 SignIn = Callable[..., Client]
 

@@ -15,6 +15,7 @@ from flexiq_django.models import (
     QueueState,
     TaskLog,
     TaskMetric,
+    TaskState,
     Worker,
 )
 from flexiq_django.store.ids import new_id
@@ -193,6 +194,13 @@ def pause_queue(name: str = "mail", **given: Any) -> QueueState:
     """A paused queue."""
     fields = {"namespace": "default", "name": name, "paused_at": NOW}
     return QueueState.objects.create(**fields | given)
+
+
+def make_task(name: str = "shop.tasks.pay", **given: Any) -> TaskState:
+    """A task that is limited, but not revoked."""
+    return TaskState.objects.create(
+        **{"namespace": "default", "name": name, "rate_limit": "10/s", **given}
+    )
 
 
 def make_metric(

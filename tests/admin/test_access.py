@@ -24,6 +24,7 @@ def pages(db: None) -> dict[str, str]:
         "worker": rows.make_worker(),
         "periodictask": rows.make_schedule(payload=rows.call(SECRET)),
         "queuestate": rows.pause_queue(),
+        "taskstate": rows.make_task(revoked_at=rows.NOW),
     }
     pages = {
         f"{model}-list": reverse(f"admin:flexiq_django_{model}_changelist") for model in MODELS

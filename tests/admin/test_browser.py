@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tests.admin import rows
+from tests.admin.conftest import MODELS
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -87,7 +88,8 @@ def paths_of_busy_system() -> dict[str, str]:
         "overview": reverse("admin:flexiq_django_overview"),
         "app": reverse("admin:app_list", args=["flexiq_django"]),
     }
-    for model in ("job", "archivedjob", "deadletter", "worker", "periodictask", "queuestate"):
+    rows.make_task()
+    for model in MODELS:
         pages[f"{model}-list"] = reverse(f"admin:flexiq_django_{model}_changelist")
     shown = {"job": dead, "deadletter": letter, "archivedjob": parent, "worker": worker}
     for model, row in {**shown, "periodictask": schedule}.items():

@@ -9,7 +9,15 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
-from flexiq_django.models import DeadLetter, Job, QueueState, ReplayHistory, Setting
+from flexiq_django.models import (
+    DeadLetter,
+    Job,
+    PeriodicTask,
+    QueueState,
+    ReplayHistory,
+    Setting,
+    TaskState,
+)
 from tests.admin import rows
 from tests.admin.conftest import SignIn
 
@@ -39,6 +47,11 @@ ON_ROWS = [
     Case("queuestate", "resume", "resume_queue", False),
     Case("queuestate", "limit", "limit_queue", True),
     Case("queuestate", "purge", "purge_queue", True),
+    Case("periodictask", "pause", "pause_schedule", False),
+    Case("periodictask", "resume", "resume_schedule", False),
+    Case("periodictask", "delete", "delete_schedule", True),
+    Case("taskstate", "revoke", "revoke_task", True),
+    Case("taskstate", "allow", "unrevoke_task", False),
     Case("setting", "edit", "change_setting", True),
     Case("setting", "delete", "delete_setting", True),
 ]
@@ -47,6 +60,7 @@ ABOVE = [
     Case("queuestate", "pause", "pause_queue", True),
     Case("queuestate", "limit", "limit_queue", True),
     Case("queuestate", "purge", "purge_queue", True),
+    Case("taskstate", "revoke", "revoke_task", True),
     Case("setting", "add", "add_setting", True),
 ]
 
@@ -61,6 +75,10 @@ def row_for(case: Case) -> Any:
         return rows.make_dead_letter(rows.make_job("dead"))
     if case.model == "setting":
         return Setting.objects.create(key="theme", value="dark", updated_at=rows.NOW)
+    if case.model == "periodictask":
+        return rows.make_schedule(enabled=case.verb != "resume")
+    if case.model == "taskstate":
+        return rows.make_task(revoked_at=rows.NOW if case.verb == "allow" else None)
     return rows.pause_queue() if case.verb == "resume" else rows.open_queue()
 
 
@@ -330,6 +348,48 @@ def test_queues_are_paused_resumed_and_limited(superuser: Client) -> None:
     superuser.post(url, {"confirmed": "yes", "rate_limit": "", "max_concurrent": ""})
     state.refresh_from_db()
     assert (state.rate_limit, state.max_concurrent) == (None, None)
+
+
+def test_schedules_are_paused_resumed_and_deleted(superuser: Client) -> None:
+    row = rows.make_schedule(next_run_at=rows.NOW)
+    do = "admin:flexiq_django_periodictask_do_to"
+
+    superuser.post(reverse(do, args=[row.pk, "pause"]))
+    row.refresh_from_db()
+    assert not row.enabled
+    again = superuser.post(reverse(do, args=[row.pk, "pause"]))
+    assert said(again)[-1] == "1 was skipped: already paused"
+    superuser.post(reverse(do, args=[row.pk, "resume"]))
+    row.refresh_from_db()
+    assert row.enabled
+    assert row.next_run_at > rows.NOW
+
+    asked = superuser.post(reverse(do, args=[row.pk, "delete"]))
+    assert "comes back within a minute" in asked.text
+    superuser.post(reverse(do, args=[row.pk, "delete"]), {"confirmed": "yes"})
+    assert not PeriodicTask.objects.exists()
+
+
+def test_tasks_are_revoked_and_allowed_again(superuser: Client) -> None:
+    job = rows.make_job(task_name="shop.tasks.pay")
+    do = "admin:flexiq_django_taskstate_do"
+    url = reverse(do, args=["revoke"])
+    wrong = superuser.post(url, {"confirmed": "no", "name": "a\x07b"})
+    assert "printable characters" in wrong.text
+    asked = superuser.post(url, {"confirmed": "no", "name": "shop.tasks.pay"})
+    assert "cancel its pending jobs" in asked.text
+    answer = superuser.post(url, {"confirmed": "yes", "name": "shop.tasks.pay"})
+
+    assert said(answer) == [
+        "The task is revoked: 1 pending job is cancelled, new ones are refused."
+    ]
+    job.refresh_from_db()
+    assert (job.status, job.error) == ("cancelled", "revoked")
+    row = TaskState.objects.get()
+    assert row.revoked_at is not None
+    superuser.post(reverse(f"{do}_to", args=[row.pk, "allow"]))
+    row.refresh_from_db()
+    assert row.revoked_at is None
 
 
 def test_settings_are_added_edited_and_deleted(superuser: Client) -> None:

@@ -55,6 +55,22 @@ def test_jobs_in_lanes_of_their_own_count_for_their_queue() -> None:
     assert figures.stats_by_queue(at()) == {"mail": {**NONE, "pending": 4}}
 
 
+def test_jobs_that_have_not_ended_are_told_apart_by_what_they_wait_for() -> None:
+    for state in ("scheduled", "waiting", "running"):
+        JobFactory(**{state: True})
+    JobFactory(waiting=True, status="paused")
+    JobFactory(ended=True)
+    JobFactory(namespace="other")
+    enqueue_one(queue="mail", is_limited=True)
+    enqueue_one(queue="mail")
+
+    assert figures.live_by_queue(at()) == {
+        "default": figures.Live(later=1, waiting=1, running=1, paused=1),
+        "mail": figures.Live(ready=2),
+    }
+    assert figures.live_by_queue(at(namespace="empty")) == {}
+
+
 def test_a_job_is_counted_once_at_every_step() -> None:
     parent = enqueue_one()
     enqueue_one(parents=(parent,))
@@ -168,6 +184,18 @@ def test_executions_are_told_apart_by_task_and_outcome() -> None:
     assert found == {"a": (3, 2, 3), "b": (1, 1, 4), "A": (1, 1, 5)}
     assert [each.group for each in by_task(task_name="b")] == ["b"]
     assert by_task(task_name="unknown") == []
+
+
+def test_a_span_holds_so_many_executions_at_most() -> None:
+    for seconds in (1, 2, 3, 4_000):
+        record([1], recorded_at=later(-seconds))
+    record([1], recorded_at=later(-2), namespace="other")
+    hour = timedelta(hours=1)
+
+    found = [figures.since_when(at(), longest=hour, most=most) for most in (1, 2, 3, 4)]
+
+    assert found == [later(-2), later(-3), later(-3_600), later(-3_600)]
+    assert figures.since_when(at(namespace="empty"), longest=hour, most=1) == later(-3_600)
 
 
 def test_the_time_counts_from_its_beginning() -> None:

@@ -175,6 +175,20 @@ def list_dead_letters() -> None:
     assert len(listing.dead_letters(SCOPE, limit=20, after=place)) == 20
 
 
+def count_live() -> None:
+    """Jobs that have not ended, by queue."""
+    counts = figures.live_by_queue(SCOPE).values()
+    assert sum(each.running for each in counts) == figures.by_status(
+        SCOPE, [JobStatus.RUNNING]
+    ).get("running")
+
+
+def find_span() -> None:
+    """How far back some executions reach."""
+    since = figures.since_when(SCOPE, longest=timedelta(days=1), most=10)
+    assert since > inspect.read_clock(SCOPE) - timedelta(hours=1)
+
+
 def count_jobs() -> None:
     """How many jobs stand where."""
     counts = figures.stats(SCOPE)
@@ -249,6 +263,18 @@ CASES = [
     ),
     Case(verb=list_archived, indexes=("flexiq_archived_ended",), most=100),
     Case(verb=list_dead_letters, indexes=("flexiq_dead_failed",), most=100),
+    Case(
+        verb=count_live,
+        indexes=(
+            "flexiq_jobs_idle",
+            "flexiq_jobs_claim",
+            "flexiq_jobs_promote",
+            "flexiq_jobs_lease",
+        ),
+        sorts={"sqlite": 9, "postgresql": 9},
+        most=16 * TRAPS,
+    ),
+    Case(verb=find_span, indexes=("flexiq_metrics_recorded",), most=30),
     Case(
         verb=count_jobs,
         indexes=(

@@ -17,8 +17,6 @@ from flexiq_django.admin.filters import known_namespaces
 from flexiq_django.admin.overview.executions import Executions
 from flexiq_django.admin.overview.standing import Standing
 from flexiq_django.admin.overview.viewer import Viewer
-from flexiq_django.core import fleet
-from flexiq_django.scheduler.watching import find_unserved
 
 
 class OverviewAdmin(ReadOnlyAdmin):
@@ -50,13 +48,9 @@ class OverviewAdmin(ReadOnlyAdmin):
 
 def _contents(viewer: Viewer) -> dict[str, Any]:
     standing = Standing(viewer)
-    warnings = [each.text for each in find_unserved(viewer.scope)]
-    if viewer.may("view_worker"):
-        warnings += [text for _worker, text in fleet.skews(standing.workers)]
-        warnings += [each.text for each in fleet.differences(standing.workers)]
     executions = Executions(viewer) if viewer.may("view_taskmetric") else None
     return {
-        "warnings": [texts.printable(text) for text in warnings],
+        "warnings": [texts.printable(text) for text in standing.warnings()],
         "tiles": standing.tiles(),
         "charts": executions.charts() if executions else [],
         "sections": [*standing.tables(), *([executions.tasks()] if executions else [])],

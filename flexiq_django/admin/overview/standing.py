@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from flexiq_django.admin import texts
 from flexiq_django.admin.details import Section
 from flexiq_django.admin.overview.viewer import Viewer, link, number
+from flexiq_django.core import fleet
 from flexiq_django.core.lanes import parse_lane
 from flexiq_django.core.status import JobStatus
 from flexiq_django.models import DeadLetter, PeriodicTask, QueueState
@@ -41,10 +42,21 @@ class Standing:
         self._viewer = viewer
         self.workers = workers.live(viewer.scope)
         self._jobs = figures.live_by_queue(viewer.scope)
+        self._lanes = inspect.ready_lanes(viewer.scope)
         self._oldest: dict[str, datetime] = {}
-        for lane in inspect.ready_lanes(viewer.scope):
+        for lane in self._lanes:
             queue = parse_lane(lane.name).queue
             self._oldest[queue] = min(lane.oldest, self._oldest.get(queue, lane.oldest))
+
+    def warnings(self) -> list[str]:
+        """What looks wrong, as sentences without a full stop, as far as the user may see it."""
+        names = [lane.name for lane in self._lanes]
+        paused = inspect.paused_queues(self._viewer.scope)
+        found = [each.text for each in fleet.unserved(names, paused=paused, live=self.workers)]
+        if self._viewer.may("view_worker"):
+            found += [text for _worker, text in fleet.skews(self.workers)]
+            found += [each.text for each in fleet.differences(self.workers)]
+        return found
 
     def tiles(self) -> list[Tile]:
         """The jobs of all queues together, and the dead letters."""
