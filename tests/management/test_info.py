@@ -237,9 +237,10 @@ def test_what_cannot_be_shown_is_an_error(arguments: list[str], words: str) -> N
     assert raised.value.returncode == 1
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "1e10"])
 def test_strange_seconds_are_a_wrong_usage(seconds: str) -> None:
-    with pytest.raises(CommandError, match="watch"):
+    words = f"--watch: '{seconds}' is no number of seconds above 0 and up to 3153600000"
+    with pytest.raises(CommandError, match=words):
         info(f"--watch={seconds}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import socket
 import sys
@@ -12,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.exceptions import FlexiQError
+from flexiq_django.management.counts import whole_number
 from flexiq_django.management.durations import parse_duration, parse_seconds
 from flexiq_django.management.given import (
     add_scope_arguments,
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--min-workers",
-            type=_count,
+            type=whole_number(0),
             default=1,
             metavar="N",
             help="Fewer workers that are alive and whose claim loop turns are too few. Default: 1.",
@@ -109,15 +109,10 @@ def expected_of(given: dict[str, Any]) -> Expected:
 
 
 def look(scope: Scope, expected: Expected) -> dict[str, Any]:
-    """The verdict; a database that cannot be read is one as well."""
+    """The verdict; a database that cannot be read, or not by us, is one as well."""
     try:
         return judge(scope, expected)
+    except NotImplementedError as error:
+        return answer(scope, [("database-unsupported", str(error))])
     except DjangoDatabaseError as error:
         return answer(scope, [("database-away", complaint(error))])
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return value
