@@ -154,6 +154,23 @@ def test_each_queue_that_matters_needs_workers() -> None:
     assert (code, lines) == (1, ["unhealthy: 0 workers well and serving queue other, 1 expected"])
 
 
+@pytest.mark.django_db
+def test_a_fleet_that_only_drains_is_unhealthy_but_its_workers_are_alive() -> None:
+    rows.make_worker(state="draining")
+    worker = "web-1-4711-a0b1c2"
+
+    code, found, lines = health()
+
+    assert (code, found["workers"]) == (1, 1)
+    assert lines == ["unhealthy: 0 workers well, 1 expected; 1 draining"]
+    assert reasons("--queues", "mail") == ["too-few-workers"]
+    assert reasons("--host", "web-1", "--queues", "mail") == []
+    assert reasons("--worker", worker) == []
+    rows.make_worker(id="new", hostname="web-2")
+    assert reasons() == []
+    assert reasons("--min-workers", "2") == ["too-few-workers"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
