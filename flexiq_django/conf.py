@@ -13,7 +13,7 @@ from django.core.signals import setting_changed
 
 from flexiq_django.core import operator
 from flexiq_django.core.operator import OperatorRules
-from flexiq_django.core.retention import TABLES, Retention
+from flexiq_django.core.retention import LONGEST_SECONDS, TABLES, Retention
 from flexiq_django.exceptions import ConfigurationError
 
 
@@ -112,16 +112,12 @@ def find_problems(given: Any) -> list[str]:
     ] + list(operator.find_problems(given.get("OPERATOR")))
 
 
-#: A hundred years, in seconds: what is longer is a mistake, and does not fit every database.
-_LONGEST = 3_153_600_000
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= _LONGEST
+    return _is_number(value) and 0 < value <= LONGEST_SECONDS
 
 
 def _positive_or_none(value: Any) -> bool:
@@ -133,7 +129,7 @@ def _natural(value: Any) -> bool:
 
 
 def _seconds_or_none(value: Any) -> bool:
-    return value is None or (_is_number(value) and 0 <= value <= _LONGEST)
+    return value is None or (_is_number(value) and 0 <= value <= LONGEST_SECONDS)
 
 
 def _windows(value: Any) -> bool:
@@ -181,7 +177,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         f"a dict of windows by {', '.join(TABLES)}, each a number of seconds, 0 or more, or None",
     ),
     "DLQ_AUTO_RETRY_DELAY": (
-        lambda value: value is None or (_is_number(value) and 0 <= value <= _LONGEST),
+        lambda value: value is None or (_is_number(value) and 0 <= value <= LONGEST_SECONDS),
         "a number of seconds, 0 or more, or None",
     ),
     "DLQ_AUTO_RETRY_MAX": (
@@ -193,7 +189,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "LOCK_GRACE_SECONDS": (_positive, "a number of seconds above 0"),
     "HEARTBEAT_SECONDS": (_positive_or_none, "a number of seconds above 0, or None"),
     "STOP_TIMEOUT_SECONDS": (
-        lambda value: _is_number(value) and 0 <= value <= _LONGEST,
+        lambda value: _is_number(value) and 0 <= value <= LONGEST_SECONDS,
         "a number of seconds, 0 or more",
     ),
     "STRAY_GRACE_SECONDS": (_positive, "a number of seconds above 0"),

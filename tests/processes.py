@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -91,6 +92,15 @@ class WorkerProcess:
         """Signal the process alone, as an init system or a person would. No-op once it ended."""
         self._process.send_signal(number)
 
+    def send_signal_to_group(self, number: signal.Signals) -> None:
+        """Signal the process and those children that are in its group, as a terminal does."""
+        os.killpg(self.pid, number)
+
+    def limit_handles(self, most: int | None) -> None:
+        """Let the process open nothing beyond so many handles; ``None``: as many as it may."""
+        _, hard = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (hard if most is None else most, hard))
+
     def send_signal_to_all(self, number: signal.Signals) -> None:
         """Signal the process and all its children, which have process groups of their own."""
         for row in _living():
@@ -151,6 +161,15 @@ class WorkerProcess:
     def log_tail(self) -> str:
         """The last lines of its log, for a failing test's report."""
         return "\n".join(self.log.splitlines()[-TAIL_LINES:])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process with this id is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class _Row(NamedTuple):

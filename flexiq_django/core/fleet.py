@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import LiveWorker
@@ -39,9 +39,18 @@ def differences(live: Iterable[LiveWorker]) -> list[Difference]:
     values: dict[str, dict[str, list[str]]] = {}
     for worker in live:
         for name, value in {**worker.config, "version": worker.version}.items():
-            text = json.dumps(value, sort_keys=True)
+            text = json.dumps(_plain(value), sort_keys=True)
             values.setdefault(name, {}).setdefault(text, []).append(worker.id)
     return [Difference(name, found) for name, found in sorted(values.items()) if len(found) > 1]
+
+
+def _plain(value: Any) -> Any:
+    """The value with whole numbers for floats that are whole: 30.0 seconds are no other than 30."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def skews(live: Iterable[LiveWorker]) -> Iterator[tuple[LiveWorker, str]]:
@@ -53,12 +62,17 @@ def skews(live: Iterable[LiveWorker]) -> Iterator[tuple[LiveWorker, str]]:
 
 
 class Unserved(NamedTuple):
-    """Ready jobs that no live worker can claim. ``code`` says which kind, ``why`` the rest."""
+    """Ready jobs that no live worker claims. ``code`` says which kind, ``why`` the rest."""
 
     code: str
     queue: str
     deployment_id: str | None
     why: str
+
+    @property
+    def place(self) -> tuple[str, str | None]:
+        """Which jobs: their queue and deployment."""
+        return (self.queue, self.deployment_id)
 
     @property
     def text(self) -> str:
@@ -71,7 +85,8 @@ def unserved(
 ) -> list[Unserved]:
     """The lanes, by their stored names, in which jobs wait for a worker that is not there.
 
-    Lanes of paused queues wait for a person instead. Lanes that differ only in their task are one.
+    A worker that drains serves nobody any more. Lanes of paused queues wait for a person instead.
+    Lanes that differ only in their task are one.
     """
     found: dict[Unserved, None] = {}
     for name in lanes:
@@ -86,9 +101,10 @@ def unserved(
 
 
 def _why_unserved(lane: Lane, live: Sequence[LiveWorker]) -> tuple[str, str] | None:
-    if not live:
-        return "no-worker", ", and no worker is alive"
-    servers = [one for one in live if one.queues is None or lane.queue in one.queues]
+    claiming = [one for one in live if one.is_running]
+    if not claiming:
+        return "no-worker", f", and {'every live worker drains' if live else 'no worker is alive'}"
+    servers = [one for one in claiming if one.serves(lane.queue)]
     if not servers:
         return "unserved-queue", ", which no live worker serves"
     if lane.deployment_id not in (None, *(one.deployment_id for one in servers)):

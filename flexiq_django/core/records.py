@@ -157,6 +157,15 @@ class LiveWorker:
     config: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def is_running(self) -> bool:
+        """Whether it claims jobs; else it drains, alive as it is."""
+        return self.state == "running"
+
+    def serves(self, queue: str) -> bool:
+        """Whether its jobs are those of a queue, as long as it claims any."""
+        return self.queues is None or queue in self.queues
+
+    @property
     def turn_age(self) -> float:
         """How long the claim loop had not turned at the last heartbeat, in seconds.
 

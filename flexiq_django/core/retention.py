@@ -13,8 +13,8 @@ from flexiq_django.exceptions import InvalidOptionError
 Windows = dict[str, int | None]
 
 _DAY = 86_400
-#: A hundred years: what is longer is a mistake, and does not fit every database.
-_LONGEST = 3_153_600_000
+#: A hundred years: a time that is longer is a mistake, and does not fit every database.
+LONGEST_SECONDS = 3_153_600_000
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ TABLES = tuple(field.name for field in fields(Retention))
 def _check_window(table: str, value: Any) -> None:
     if value is None:
         return
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _LONGEST:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= LONGEST_SECONDS:
         raise InvalidOptionError(
-            f"{table} is {value!r}; allowed is a number of seconds from 0 to {_LONGEST} (100"
+            f"{table} is {value!r}; allowed is a number of seconds from 0 to {LONGEST_SECONDS} (100"
             " years), or None to keep the table for ever"
         )
 

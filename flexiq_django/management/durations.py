@@ -6,6 +6,8 @@ import argparse
 import math
 import re
 
+from flexiq_django.core.retention import LONGEST_SECONDS
+
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 #: What stands for a window that never ends.
@@ -14,10 +16,22 @@ FOR_EVER = "forever"
 
 def parse_seconds(text: str) -> float:
     """A number of seconds above 0. Raises what argparse makes a usage error of."""
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return value
+    seconds = _plain_seconds(text)
+    if not 0 < seconds <= LONGEST_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of seconds above 0 and up to {LONGEST_SECONDS}"
+        )
+    return seconds
+
+
+def parse_patience(text: str) -> float:
+    """A number of seconds, 0 or more. Raises what argparse makes a usage error of."""
+    seconds = _plain_seconds(text)
+    if not 0 <= seconds <= LONGEST_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of seconds from 0 to {LONGEST_SECONDS}"
+        )
+    return seconds
 
 
 def parse_duration(text: str) -> float:
@@ -25,12 +39,13 @@ def parse_duration(text: str) -> float:
     if text.strip().lower() == FOR_EVER:
         return math.inf
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip().lower())
-    if found is None:
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else math.inf
+    if seconds > LONGEST_SECONDS:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no span of time; allowed are seconds, a number with s, m, h or d as in"
-            f" 7d, or {FOR_EVER}"
+            f"{text!r} is no span of time; allowed are seconds or a number with s, m, h or d as in"
+            f" 7d, up to 100 years of 365 days, or {FOR_EVER}"
         )
-    return float(found[1]) * _SECONDS[found[2]]
+    return seconds
 
 
 def parse_age(text: str) -> float:
@@ -40,3 +55,10 @@ def parse_age(text: str) -> float:
     if seconds == math.inf:
         raise argparse.ArgumentTypeError("nothing is that old; name an age, as in 7d")
     return sign * seconds
+
+
+def _plain_seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -16,6 +16,9 @@ from flexiq_django.exceptions import ConfigurationError, FlexiQError
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import gist, known_aliases
 
+#: The exit code of a program that Ctrl-C has ended.
+INTERRUPTED = 130
+
 
 def add_scope_arguments(parser: CommandParser) -> None:
     """``--namespace`` and ``--database``."""
@@ -36,11 +39,26 @@ def scope_of(given: Mapping[str, Any]) -> Scope:
 
 
 def queue_names(text: str | None) -> tuple[str, ...] | None:
-    """The names in ``--queues``; ``None`` for every queue. Raises ``FlexiQError``."""
+    """The names in ``--queues``; ``None`` for every queue.
+
+    Raises ``FlexiQError``, and ``CommandError`` for no name at all: a variable that is empty by
+    mistake must not make a worker serve what it was not meant for.
+    """
     if text is None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
-    return tuple(check.check_name("--queues", name, longest=100) for name in names) or None
+    if not names:
+        raise CommandError("name at least one queue, or leave --queues out", returncode=2)
+    return tuple(check.check_name("--queues", name, longest=100) for name in names)
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Leave without a traceback when a person at the terminal has had enough."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandError("interrupted", returncode=INTERRUPTED) from None
 
 
 @contextlib.contextmanager

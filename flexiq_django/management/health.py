@@ -28,6 +28,11 @@ class Expected:
     max_age: float | None = None
     max_turn_age: float = 60.0
 
+    @property
+    def is_local(self) -> bool:
+        """Whether one worker or host is judged, not the fleet."""
+        return self.worker is not None or self.host is not None
+
 
 def judge(scope: Scope, expected: Expected) -> dict[str, Any]:
     """Whether the state is as expected, and why not. Raises ``DatabaseError``."""
@@ -83,18 +88,23 @@ def _of_workers(meant: Sequence[LiveWorker], expected: Expected) -> Iterable[Pro
         if worker.turn_age > expected.max_turn_age:
             since = f"had not turned for {as_age(worker.turn_age)} at its last heartbeat"
             yield "claim-loop-hangs", f"the claim loop of worker {worker.id} {since}"
-    able = [each for each in meant if each.turn_age <= expected.max_turn_age]
     where = f" on host {expected.host}" if expected.host else ""
     if expected.worker is not None and not meant:
         yield "too-few-workers", f"worker {expected.worker} is not alive{where}"
         return
+    well = [each for each in meant if each.turn_age <= expected.max_turn_age]
     for queue in expected.queues or (None,):
-        count = sum(queue is None or each.queues is None or queue in each.queues for each in able)
-        if count < expected.min_workers:
+        there = [each for each in well if queue is None or each.serves(queue)]
+        # A fleet that only drains does no work. One worker that drains is alive, and no probe of
+        # its life may end it for that.
+        able = there if expected.is_local else [each for each in there if each.is_running]
+        if len(able) < expected.min_workers:
             served = f" and serving queue {queue}" if queue else ""
             wanted = f"{expected.min_workers} expected"
-            well = f"{count_of(count, 'worker')} well{where}{served}"
-            yield "too-few-workers", f"{well}, {wanted}"
+            draining = len(there) - len(able)
+            leaving = f"; {draining} draining" if draining else ""
+            found = f"{count_of(len(able), 'worker')} well{where}{served}"
+            yield "too-few-workers", f"{found}, {wanted}{leaving}"
 
 
 def _of_jobs(ages: dict[str, float], expected: Expected) -> Iterable[Problem]:

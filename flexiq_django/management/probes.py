@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from flexiq_django.management.counts import whole_number
 from flexiq_django.management.durations import parse_seconds
 from flexiq_django.worker.endpoint import HealthEndpoint
 from flexiq_django.worker.verdict import Judge
@@ -21,7 +21,7 @@ def add_health_arguments(parser: CommandParser) -> None:
     """``--health-port`` and what belongs to it."""
     parser.add_argument(
         "--health-port",
-        type=_port,
+        type=whole_number(0, 65_535),
         metavar="PORT",
         help="Answer probes over HTTP on this port: /live and /ready. 0 takes a free one, which"
         " the log names. Default: no port.",
@@ -61,10 +61,3 @@ def answering_probes(given: Mapping[str, Any], judge: Judge) -> Iterator[None]:
         yield
     finally:
         endpoint.stop()
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port")
-    return value

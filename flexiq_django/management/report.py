@@ -91,7 +91,7 @@ def _queue(
         "ready": sum(each.jobs for each in ready),
         "oldest_ready_seconds": _age(now, min(each.oldest for each in ready)) if ready else None,
         "paused": name in paused,
-        "workers": sum(each.queues is None or name in each.queues for each in live),
+        "workers": sum(each.is_running and each.serves(name) for each in live),
     }
 
 
@@ -140,8 +140,7 @@ def _unserved(
 ) -> Iterable[tuple[str, str]]:
     names = [each.name for _lane, each in lanes]
     for found in fleet.unserved(names, paused=paused, live=live):
-        place = (found.queue, found.deployment_id)
-        jobs = sum(each.jobs for lane, each in lanes if lane[:2] == place)
+        jobs = sum(each.jobs for lane, each in lanes if lane[:2] == found.place)
         waiting = "1 job waits" if jobs == 1 else f"{jobs} jobs wait"
         yield found.code, f"{waiting} in queue {found.queue}{found.why}"
 

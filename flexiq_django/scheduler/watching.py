@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flexiq_django.core import fleet
+from flexiq_django.core.records import LiveWorker
 from flexiq_django.store import inspect, workers
 from flexiq_django.store.scope import Scope
 
@@ -16,6 +19,9 @@ logger = logging.getLogger(__name__)
 FLEET_SECONDS = 15.0
 #: Seconds between two looks for ready jobs that no live worker can claim.
 LANE_SECONDS = 10.0
+#: Seconds within which a worker that leaves should have been replaced: by default it has 30 to
+#: drain, and the new one has to start.
+RESTART_SECONDS = 60.0
 
 Call = Callable[[Callable[[], Any]], Any]
 
@@ -42,15 +48,26 @@ class FleetWatch:
 
 
 class LaneWatch:
-    """Says which ready jobs no live worker can claim. It reads one index entry per lane."""
+    """Says which ready jobs no live worker can claim. It reads one index entry per lane.
 
-    def __init__(self, scope: Scope, call: Call) -> None:
-        self._scope, self._call = scope, call
+    A lane whose last worker leaves is given time: at each restart it would be in the log else.
+    """
+
+    def __init__(
+        self, scope: Scope, call: Call, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._scope, self._call, self._clock = scope, call, clock
         self._told: set[fleet.Unserved] = set()
+        #: By id: a worker as it claims or did lately, and when it was last seen to.
+        self._claiming: dict[str, tuple[LiveWorker, float]] = {}
 
     def run(self) -> float:
         """Look once."""
-        found = self._call(lambda: find_unserved(self._scope))
+        lanes, paused, live = self._call(lambda: _look(self._scope))
+        lately = self._seen_claiming(live)
+        for_long = {each.place for each in fleet.unserved(lanes, paused=paused, live=lately)}
+        now = fleet.unserved(lanes, paused=paused, live=live)
+        found = [each for each in now if each.place in for_long]
         for each in found:
             if each not in self._told:
                 logger.warning("%s", each.text)
@@ -59,12 +76,28 @@ class LaneWatch:
         self._told = set(found)
         return LANE_SECONDS
 
+    def _seen_claiming(self, live: Sequence[LiveWorker]) -> list[LiveWorker]:
+        """The workers that claim, or did less than ``RESTART_SECONDS`` ago."""
+        now = self._clock()
+        for worker in live:
+            # One that drains when it is first seen has claimed until lately.
+            if worker.is_running or worker.id not in self._claiming:
+                self._claiming[worker.id] = (replace(worker, state="running"), now)
+        alive = {worker.id for worker in live}
+        lately = {key for key, (_, at) in self._claiming.items() if now - at < RESTART_SECONDS}
+        self._claiming = {key: self._claiming[key] for key in alive | lately}
+        return [self._claiming[key][0] for key in lately]
+
 
 def find_unserved(scope: Scope) -> list[fleet.Unserved]:
     """The ready jobs of a namespace that no live worker can claim, by queue and deployment."""
+    lanes, paused, live = _look(scope)
+    return fleet.unserved(lanes, paused=paused, live=live)
+
+
+def _look(scope: Scope) -> tuple[list[str], list[str], list[LiveWorker]]:
+    """The lanes in which jobs wait, the paused queues, and the live workers."""
     lanes = inspect.lane_names(scope)
-    if not lanes:
-        return []
+    paused = inspect.paused_queues(scope) if lanes else []
     # The workers last: one that has begun to serve a lane meanwhile must not be missed.
-    paused = inspect.paused_queues(scope)
-    return fleet.unserved(lanes, paused=paused, live=workers.live(scope))
+    return lanes, paused, workers.live(scope)

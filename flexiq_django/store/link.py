@@ -18,6 +18,11 @@ R = TypeVar("R")
 _PATIENCE = 5.0
 
 
+def require_supported(scope: Scope) -> None:
+    """Raises ``NotImplementedError`` for a database of a kind that is not supported."""
+    open_database(scope)
+
+
 def has_tables(scope: Scope) -> bool:
     """Whether the database has been migrated."""
     return open_database(scope).has_tables()

@@ -171,10 +171,14 @@ def known_aliases() -> list[str]:
     return sorted(connections)
 
 
-def require_reachable(alias: str) -> None:
-    """Raises ``ConfigurationError`` if the database does not let this process in."""
+def require_reachable(scope: Scope) -> None:
+    """Raises ``ConfigurationError`` for a database that is not supported, or lets nobody in."""
+    alias = scope.using
     try:
+        link.require_supported(scope)
         connections[alias].ensure_connection()
+    except NotImplementedError as error:
+        raise ConfigurationError(f"database {alias!r}: {error}") from None
     except DjangoDatabaseError as error:
         raise ConfigurationError(f"database {alias!r} cannot be reached: {gist(error)}") from None
 

@@ -126,7 +126,7 @@ class Heartbeat:
         self._worker_id = worker_id
         self._lease_ms = lease_ms
         self._seconds = seconds
-        self._state = state
+        self._state, self._published = state, "running"
         self._turn_age = turn_age
         self._stop = threading.Event()
         self._skew_ms, self._is_skewed = 0, False
@@ -146,7 +146,8 @@ class Heartbeat:
         while not self._stop.wait(TICK_SECONDS):
             try:
                 self._pass_on_cancels()
-                if time.monotonic() >= next_beat:
+                # Whether it drains is for all to see at once: a drain may be over by the next beat.
+                if time.monotonic() >= next_beat or self._state() != self._published:
                     began = time.monotonic()
                     self._beat()
                     next_beat = began + self._seconds
@@ -178,16 +179,18 @@ class Heartbeat:
             self._holdings.extend(renewed.extended, asked + self._lease_ms / 1000)
             self._note_lost({(key, token) for key, token in held if key not in renewed.owned})
         self._measure_skew()
+        state = self._state()
         self._keeper.call(
             lambda: workers.beat(
                 self._scope,
                 self._worker_id,
                 lease_ms=self._lease_ms,
-                state=self._state(),
+                state=state,
                 clock_skew_ms=self._skew_ms,
                 turn_age_ms=round(self._turn_age() * 1000),
             )
         )
+        self._published = state
 
     def _note_lost(self, lost: set[tuple[UUID, int]]) -> None:
         for attempt in self._holdings.attempts():

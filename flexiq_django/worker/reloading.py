@@ -11,11 +11,9 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from types import FrameType
+from contextlib import AbstractContextManager
 
 from django.utils import autoreload
 
@@ -31,6 +29,10 @@ logger = logging.getLogger(__name__)
 CHANGED = 3
 #: Seconds running jobs get to finish when code has changed.
 RELOAD_PATIENCE = 1.0
+#: The environment variable that tells the process that works who has started it.
+STARTER = "FLEXIQ_STARTER"
+#: Seconds between two looks whether that one is still there.
+STARTER_SECONDS = 1.0
 
 Answering = Callable[[Judge], AbstractContextManager[None]]
 
@@ -52,17 +54,29 @@ class _Starter:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._stops = 0
+        self._passed_on = 0
 
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        environment = {**os.environ, autoreload.DJANGO_AUTORELOAD_ENV: "true"}
+            signal.signal(number, lambda *_: self._on_signal())
+        environment = {
+            **os.environ,
+            autoreload.DJANGO_AUTORELOAD_ENV: "true",
+            STARTER: str(os.getpid()),
+        }
         starts = 0
         while not self._is_told():
             before, starts = _files(), starts + 1
-            self._child = subprocess.Popen(autoreload.get_child_arguments(), env=environment)  # noqa: S603 - our own command line
-            if self._is_told():  # just before it was there to be told
-                self._child.terminate()
+            # A group of its own: Ctrl-C in a terminal then reaches this process alone, which passes
+            # it on once, as it does with a signal that it is sent by itself. From such a group
+            # nobody reads the terminal: who tried would be stopped where it stands.
+            self._child = subprocess.Popen(  # noqa: S603 - our own command line
+                autoreload.get_child_arguments(),
+                env=environment,
+                process_group=0,
+                stdin=subprocess.DEVNULL,
+            )
+            self._pass_on()  # what came just before it was there to be told
             code = self._child.wait()
             self._child = None
             if code == CHANGED:
@@ -79,12 +93,14 @@ class _Starter:
     def _is_told(self) -> bool:
         return self._stops > 0
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self) -> None:
         self._stops += 1
-        # A terminal has told both processes of Ctrl-C itself; twice would mean: leave at once.
-        if self._child is not None and not (number == signal.SIGINT and _has_terminal()):
-            with suppress(ProcessLookupError):
-                os.kill(self._child.pid, number)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._child is not None and self._passed_on < self._stops:
+            self._passed_on += 1
+            self._child.terminate()
 
     def _await_change(self, before: dict[object, float]) -> None:
         nothing = threading.Event()
@@ -92,8 +108,13 @@ class _Starter:
             nothing.wait(0.3)
 
 
-def _has_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
+def _follow_starter() -> None:
+    """Drain when the process that started this one is gone, as with its terminal."""
+    starter, nothing = int(os.environ.get(STARTER, os.getppid())), threading.Event()
+    while os.getppid() == starter:
+        nothing.wait(STARTER_SECONDS)
+    logger.warning("the process that watched over this worker is gone; draining")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _files() -> dict[object, float]:
@@ -111,6 +132,7 @@ class _Watched:
         self._error: FlexiQError | None = None
 
     def run(self, answering: Answering) -> int:
+        threading.Thread(target=_follow_starter, daemon=True).start()
         with handled_signals(self._worker.request_stop), answering(self._worker.pulse):
             try:
                 autoreload.start_django(self._reloader, self._work)

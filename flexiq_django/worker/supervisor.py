@@ -7,6 +7,7 @@ which keeps no database connection open.
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 #: A child that lived shorter than this, in seconds, is replaced with a growing pause.
 _HEALTHY_AFTER = 10.0
 _LONGEST_PAUSE = 30.0
+#: Longest wait in one go, in seconds: the system takes no such times as a project may set.
+_LONGEST_WAIT = 3_600.0
 #: Seconds a child gets beyond its own stop timeout before it is killed.
 _BEYOND = 20.0
 #: Exit code of a child that has run its share: not the end of the work, as 0 is in burst mode.
@@ -48,7 +51,8 @@ class Supervisor:
         self._due: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
         self._worst = 0
-        self._has_killer = False
+        self._told = 0
+        self._patience_ends = math.inf
         self._reader, self._writer = multiprocessing.Pipe(duplex=False)
         self.board = Board(
             processes,
@@ -61,18 +65,30 @@ class Supervisor:
         """Supervise; the worst exit code of the children that were told to leave."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._on_signal())
-        now = time.monotonic()
-        self._due = dict.fromkeys(range(self._processes), now)
-        told = 0
+        self._due = dict.fromkeys(range(self._processes), time.monotonic())
+        for _ in range(2):
+            try:
+                self._supervise()
+                break
+            except Exception:
+                # The parent stays until they have drained: as the first process of a container, or
+                # of a unit, it takes them with it when it goes.
+                logger.exception("supervising failed; the worker processes are stopped")
+                self._worst = 1
+                self._stops = max(1, self._stops)
+        return self._worst
+
+    def _supervise(self) -> None:
         while self._children or (self._due and not self._stops):
-            while told < self._stops:
-                told += 1
+            while self._told < self._stops:
+                self._told += 1
                 self._due.clear()
                 self._signal_children()
+            if time.monotonic() > self._patience_ends:
+                self._kill_all()
             self._start_due()
             self._wait()
             self._collect()
-        return self._worst
 
     def _on_signal(self) -> None:
         self._stops += 1
@@ -81,40 +97,43 @@ class Supervisor:
 
     def _signal_children(self) -> None:
         logger.info("stopping %s worker processes", len(self._children))
+        if self._patience_ends == math.inf:
+            self._patience_ends = time.monotonic() + self._options.stop_timeout + _BEYOND
         for child in self._children.values():
-            if child.pid is not None:
-                os.kill(child.pid, signal.SIGTERM)
-        if not self._has_killer:
-            self._has_killer = True
-            patience = self._options.stop_timeout + _BEYOND
-            killer = threading.Timer(patience, self._kill_all)
-            killer.daemon = True
-            killer.start()
+            child.terminate()
 
     def _kill_all(self) -> None:
-        for child in list(self._children.values()):
+        self._patience_ends = math.inf
+        for child in self._children.values():
             logger.error("worker process %s does not leave; killing it", child.pid)
             child.kill()
 
     def _start_due(self) -> None:
         now = time.monotonic()
         for slot in [slot for slot, due in self._due.items() if due <= now]:
-            del self._due[slot]
             self.board.clear(slot)
             child = multiprocessing.get_context("spawn").Process(
                 target=run_child,
                 args=(self._options, self.board.places, slot),
                 name=f"flexiq-worker-{slot}",
             )
-            child.start()
+            try:
+                child.start()
+            except OSError as error:  # no memory, no file handle, no process to be had just now
+                pause = self._lengthen_pause(slot)
+                told = "a worker process cannot be started: %s; next try in %.1f s"
+                logger.warning(told, error, pause)
+                self._due[slot] = now + pause
+                continue
+            del self._due[slot]
             self._children[slot] = child
             self._born[slot] = now
 
     def _wait(self) -> None:
         now = time.monotonic()
-        rest = min([due - now for due in self._due.values()], default=None)
+        rest = min([*self._due.values(), self._patience_ends, now + _LONGEST_WAIT]) - now
         sentinels = [child.sentinel for child in self._children.values()]
-        ready = wait([*sentinels, self._reader], None if rest is None else max(0.0, rest))
+        ready = wait([*sentinels, self._reader], max(0.0, rest))
         if self._reader in ready:
             os.read(self._reader.fileno(), 4096)
 
@@ -129,7 +148,8 @@ class Supervisor:
                 self._on_signal()
             elif self._stops:
                 # One that dies of the signal had not begun to work yet: it cut nothing off.
-                is_clean = code in (-signal.SIGTERM, RECYCLED)
+                # Ctrl-C reaches those that have not left the terminal's process group yet.
+                is_clean = code in (-signal.SIGTERM, -signal.SIGINT, RECYCLED)
                 self._worst = max(self._worst, 0 if is_clean else abs(code))
             elif self._options.burst and code == 0:
                 continue
@@ -143,12 +163,16 @@ class Supervisor:
         elif code < 0:  # killed from outside, which says nothing about the next one
             self._pauses[slot] = 0.5
         else:
-            self._pauses[slot] = min(_LONGEST_PAUSE, max(0.5, self._pauses.get(slot, 0.0) * 2))
+            self._lengthen_pause(slot)
         pause = self._pauses[slot]
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
         reason = "recycled" if code == RECYCLED else reason
         logger.warning("worker process %s ended (%s); replaced in %.1f s", pid, reason, pause)
         self._due[slot] = time.monotonic() + pause
+
+    def _lengthen_pause(self, slot: int) -> float:
+        self._pauses[slot] = min(_LONGEST_PAUSE, max(0.5, self._pauses.get(slot, 0.0) * 2))
+        return self._pauses[slot]
 
 
 def run_child(options: WorkerOptions, places: Places, slot: int) -> None:

@@ -1,6 +1,6 @@
 """Workers and a namespace of its own for every flow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,21 +24,30 @@ class Workers:
         self.namespace = namespace
 
     def start(
-        self, *arguments: str, environment: dict[str, str] | None = None, **settings: Any
+        self,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        **settings: Any,
     ) -> WorkerProcess:
         """A worker that is ready to claim. `settings` are keys of its FLEXIQ dict."""
-        worker = self.launch(*arguments, environment=environment, **settings)
+        worker = self.launch(*arguments, environment=environment, prefix=prefix, **settings)
         worker.wait_for_log(r"worker \S+ started")
         return worker
 
     def launch(
-        self, *arguments: str, environment: dict[str, str] | None = None, **settings: Any
+        self,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        **settings: Any,
     ) -> WorkerProcess:
         """A worker that may still be on its way."""
         return self._start(
             *arguments,
             settings={"NAMESPACE": self.namespace, **settings},
             environment=environment,
+            prefix=prefix,
         )
 
     def burst(self, *arguments: str, deadline: float = 60.0, **settings: Any) -> WorkerProcess:

@@ -1,7 +1,9 @@
 """The worker of a developer: the next job runs the code as it was last saved."""
 
 import os
+import pty
 import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -11,7 +13,7 @@ from flexiq_django import JobResult, queue
 from tests.flows.conftest import Workers
 from tests.flows.evidence import errors_of
 from tests.flows.gates import Gate
-from tests.processes import ROOT, WorkerProcess
+from tests.processes import ROOT, WorkerProcess, is_alive
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -71,8 +73,8 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
 
 
-def start(workers: Workers, project: Project, *arguments: str) -> WorkerProcess:
-    return workers.start("--autoreload", *arguments, environment=project.environment)
+def start(workers: Workers, project: Project, *, prefix: Sequence[str] = ()) -> WorkerProcess:
+    return workers.start("--autoreload", environment=project.environment, prefix=prefix)
 
 
 def ask(*args: str) -> JobResult:
@@ -121,6 +123,79 @@ def test_a_signal_lets_running_jobs_end(
 
     assert worker.wait() == 0
     assert held.result(5) == "old"
+
+
+class Terminal:
+    """A terminal of its own for one worker, as a developer has it."""
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = (os.fdopen(end, "r+b", buffering=0) for end in pty.openpty())
+        #: Makes the first process of a session read this terminal, which makes it the session's.
+        self.prefix = ("sh", "-c", 'exec "$@" <"$0"', os.ttyname(self._theirs.fileno()))
+
+    def press_ctrl_c(self) -> None:
+        self._ours.write(b"\x03")
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    terminal = Terminal()
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize("how", ["signal", "ctrl-c"])
+def test_a_worker_with_a_terminal_hears_an_interrupt_once(
+    workers: Workers, project: Project, gate: Gate, terminal: Terminal, how: str
+) -> None:
+    project.save("'old'")
+    worker = start(workers, project, prefix=terminal.prefix)
+    held = ask(str(gate))
+    gate.wait_until_reached()
+
+    if how == "signal":
+        worker.send_signal(signal.SIGINT)
+    else:
+        terminal.press_ctrl_c()
+    worker.wait_for_log("drains: 1 jobs in hand")
+    gate.open()
+
+    assert worker.wait() == 0
+    assert held.result(5) == "old"
+
+
+def test_a_second_interrupt_leaves_at_once(
+    workers: Workers, project: Project, gate: Gate, terminal: Terminal
+) -> None:
+    project.save("'old'")
+    worker = start(workers, project, prefix=terminal.prefix)
+    held = ask(str(gate))
+    gate.wait_until_reached()
+
+    terminal.press_ctrl_c()
+    worker.wait_for_log("drains: 1 jobs in hand")
+    terminal.press_ctrl_c()
+
+    assert worker.wait() == 1
+    assert errors_of(held.id) == ["interrupted by worker shutdown"]
+
+
+def test_a_worker_goes_with_its_terminal(
+    workers: Workers, project: Project, terminal: Terminal
+) -> None:
+    project.save("'old'")
+    worker = start(workers, project, prefix=terminal.prefix)
+    (child,) = worker.children()
+
+    terminal.close()
+
+    assert worker.wait() == -signal.SIGHUP
+    wait_until(lambda: not is_alive(child), 20)
+    assert queue.workers() == []
 
 
 @pytest.mark.parametrize("arguments", [["--processes", "2"], ["--burst"]])

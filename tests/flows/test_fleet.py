@@ -1,10 +1,13 @@
 """Workers whose settings are not the same: what they say, and that they do each other no harm."""
 
+import signal
+
 import pytest
 from django.core.management import call_command
 
 from flexiq_django import queue
 from flexiq_django.models import Job
+from flexiq_django.scheduler.watching import find_unserved
 from flexiq_django.store import inspect
 from tests.flows import tasks
 from tests.flows.conftest import SHORT_LEASE, Workers
@@ -36,6 +39,29 @@ def test_a_worker_says_how_it_differs_and_what_nobody_serves(
     assert "jobs wait" not in second.log  # the leader says it
     call_command("flexiq_info")
     assert "WARNING: workers differ in lock_grace_seconds" in capsys.readouterr().out
+
+
+def test_a_fleet_that_drains_is_not_well_and_its_worker_is(workers: Workers, gate: Gate) -> None:
+    worker = workers.start("--concurrency", "1", "--drain-timeout", "60")
+    place = ("--namespace", workers.namespace)
+    (row,) = queue.workers()
+    tasks.hold.delay(str(gate))
+    gate.wait_until_reached()
+    tasks.note.delay("x")
+    call_command("flexiq_health", *place)
+
+    worker.send_signal(signal.SIGTERM)
+    worker.wait_for_log("drains")
+
+    # Long before the next heartbeat, which comes every 15 seconds.
+    wait_until(lambda: queue.workers()[0]["state"] == "draining", 5)
+    with pytest.raises(SystemExit):
+        call_command("flexiq_health", *place)
+    call_command("flexiq_health", "--worker", row["id"], *place)
+    wait_until(lambda: [each.code for each in find_unserved(queue.place)] == ["no-worker"], 5)
+    gate.open()
+    assert worker.wait() == 0
+    assert "jobs wait" not in worker.log
 
 
 @pytest.mark.slow

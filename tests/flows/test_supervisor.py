@@ -10,7 +10,7 @@ from tests.flows import tasks
 from tests.flows.conftest import Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row
 from tests.flows.gates import Gate
-from tests.processes import WorkerProcess
+from tests.processes import WorkerProcess, is_alive
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -116,12 +116,60 @@ def test_a_signal_before_the_children_are_up_stops_all(workers: Workers) -> None
     assert fleet.terminate() == 0
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+#: Handles that a process has open always. To open one more is then refused.
+STANDARD_STREAMS = 3
+
+
+def test_ctrl_c_before_the_children_are_up_is_a_clean_end(workers: Workers) -> None:
+    fleet = workers.launch("--processes", "3")
+    wait_until(lambda: len(fleet.children()) == 3, 20)
+
+    fleet.send_signal_to_group(signal.SIGINT)
+
+    assert fleet.wait() == 0
+
+
+def test_what_cannot_be_started_is_tried_again(workers: Workers) -> None:
+    fleet = start_fleet(workers, 2)
+    fleet.limit_handles(STANDARD_STREAMS)
+    os.kill(fleet.children()[0], signal.SIGKILL)
+    refused = r"cannot be started: .*; next try in"
+    fleet.wait_for_log(rf"{refused} 1\.0 s(.*\n)*.*{refused} 2\.0 s")
+
+    fleet.limit_handles(None)
+
+    wait_until(lambda: len(fleet.children()) == 2, 20)
+    wait_until(lambda: {each["pid"] for each in queue.workers()} >= set(fleet.children()), 20)
+    assert fleet.terminate() == 0
+    assert "Traceback" not in fleet.log
+
+
+def test_a_signal_is_heard_while_nothing_can_be_started(workers: Workers) -> None:
+    fleet = start_fleet(workers, 2)
+    fleet.limit_handles(STANDARD_STREAMS)
+    os.kill(fleet.children()[0], signal.SIGKILL)
+    fleet.wait_for_log("cannot be started")
+
+    assert fleet.terminate() == 0
+    assert queue.stats()["running"] == 0
+    assert len(queue.workers()) == 1  # of the one that was killed
+
+
+def test_a_supervisor_that_fails_lets_its_children_drain(workers: Workers, gate: Gate) -> None:
+    broken = {"DJANGO_SETTINGS_MODULE": "tests.flows.broken_supervisor_settings"}
+    fleet = workers.launch("--processes", "2", "--concurrency", "1", environment=broken)
+    wait_until(lambda: len(queue.workers()) == 2, 30)
+    job = tasks.hold.delay(str(gate))
+    gate.wait_until_reached()
+
+    (idle,) = [each for each in queue.workers() if each["id"] != job_row(job.id).worker_id]
+    os.kill(idle["pid"], signal.SIGKILL)
+    fleet.wait_for_log("drains: 1 jobs in hand")
+    gate.open()
+
+    assert fleet.wait() == 1
+    assert "a fault of the supervisor" in fleet.log
+    assert job.result(1) == "attempt 1"
 
 
 def test_a_burst_goes_on_where_a_process_has_run_its_share(workers: Workers) -> None:

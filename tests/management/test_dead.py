@@ -3,6 +3,7 @@
 import builtins
 import io
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -333,7 +334,8 @@ def test_where_nobody_can_be_asked_it_takes_a_yes(
 @pytest.mark.parametrize(
     "arguments",
     [["purge"], *(["purge", "--older-than", age] for age in ("nan", "soon", "forever", "--5")),
-     ["delete"], ["list", "--limit", "-1"], ["list", "--limit", "x"], ["show"], ["bury"], []],
+     ["delete"], ["list", "--limit", "-1"], ["list", "--limit", "x"], ["list", "--limit", "9" * 20],
+     ["purge", "--older-than", "9" * 400], ["show"], ["bury"], []],
     ids=str,
 )  # fmt: skip
 def test_a_wrong_usage(arguments: list[str]) -> None:
@@ -348,6 +350,16 @@ def test_a_wrong_usage(arguments: list[str]) -> None:
 def test_where_to_look_must_exist(arguments: list[str], words: str) -> None:
     with pytest.raises(CommandError, match=words):
         dead("list", *arguments)
+
+
+def test_ctrl_c_leaves_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(dead_letters, "newest", interrupt)
+    with pytest.raises(CommandError, match="interrupted") as error:
+        dead("list")
+    assert error.value.returncode == 130
 
 
 # --- the terminal ---------------------------------------------------------------------------------

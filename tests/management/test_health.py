@@ -154,16 +154,35 @@ def test_each_queue_that_matters_needs_workers() -> None:
     assert (code, lines) == (1, ["unhealthy: 0 workers well and serving queue other, 1 expected"])
 
 
+@pytest.mark.django_db
+def test_a_fleet_that_only_drains_is_unhealthy_but_its_workers_are_alive() -> None:
+    rows.make_worker(state="draining")
+    worker = "web-1-4711-a0b1c2"
+
+    code, found, lines = health()
+
+    assert (code, found["workers"]) == (1, 1)
+    assert lines == ["unhealthy: 0 workers well, 1 expected; 1 draining"]
+    assert reasons("--queues", "mail") == ["too-few-workers"]
+    assert reasons("--host", "web-1", "--queues", "mail") == []
+    assert reasons("--worker", worker) == []
+    rows.make_worker(id="new", hostname="web-2")
+    assert reasons() == []
+    assert reasons("--min-workers", "2") == ["too-few-workers"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["--max-age", "soon"], ["--min-workers", "-1"], ["--max-turn-age", "0"],
-        ["--database", "nowhere"], ["--queues", "\x00"],
+        ["--database", "nowhere"], ["--queues", "\x00"], ["--queues", ""], ["--queues", " , "],
+        ["--min-workers", "many"], ["--max-turn-age", "1e10"], ["--max-age", "9" * 400],
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_an_error(arguments: list[str]) -> None:
-    with pytest.raises(CommandError):
+    with pytest.raises(CommandError) as error:
         call_command("flexiq_health", *arguments)
+    assert "invalid" not in str(error.value)
 
 
 RunCommand = Callable[..., WorkerProcess]
@@ -171,7 +190,7 @@ RunCommand = Callable[..., WorkerProcess]
 
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["--min-workers", "0"], 0), ([], 1), (["--max-age", "soon"], 2),
-                            (["--database", "nowhere"], 2)],
+                            (["--database", "nowhere"], 2), (["--queues", ","], 2)],
 )  # fmt: skip
 def test_exit_codes_of_a_process(start_worker: RunCommand, arguments: list[str], code: int) -> None:
     process = start_worker(*arguments, command="flexiq_health")
@@ -201,3 +220,15 @@ def test_a_database_that_is_away_is_one_line(start_worker: RunCommand) -> None:
     assert process.wait() == 1
     assert process.log.startswith("unhealthy: the database cannot be read (")
     assert process.log.count("\n") == 1
+
+
+def test_a_database_that_is_not_supported_is_a_reason(start_worker: RunCommand) -> None:
+    foreign = {"DJANGO_SETTINGS_MODULE": "tests.management.foreign_settings"}
+    arguments = ("--database", "foreign", "--json")
+    process = start_worker(*arguments, command="flexiq_health", environment=foreign)
+
+    assert process.wait() == 1
+    answer, told = process.log.splitlines()
+    (reason,) = json.loads(answer)["reasons"]
+    assert reason["code"] == "database-unsupported"
+    assert told == f"unhealthy: {reason['text']}"

@@ -137,6 +137,7 @@ def test_counts_agree_with_the_queue() -> None:
         (lambda: rows.make_worker(), []),
         (lambda: rows.make_worker(queues='["mail"]'), []),
         (lambda: rows.make_worker(queues='["other"]'), ["unserved-queue"]),
+        (lambda: rows.make_worker(state="draining"), ["no-worker"]),
         (lambda: rows.make_worker(lease_at=rows.NOW.replace(year=2020)), ["no-worker"]),
         (lambda: rows.make_worker(namespace="elsewhere"), ["no-worker"]),
         (lambda: rows.pause_queue("mail"), []),
@@ -146,6 +147,19 @@ def test_jobs_that_nobody_can_serve(make: Callable[[], Any], expected: list[str]
     rows.make_job()
     make()
     assert warnings() == expected
+
+
+@pytest.mark.django_db
+def test_a_worker_that_drains_serves_no_queue() -> None:
+    rows.make_job()
+    rows.make_worker(id="leaves", state="draining")
+
+    found = as_json()
+
+    assert found["warnings"][0]["text"] == "1 job waits in queue mail, and every live worker drains"
+    assert found["queues"][0]["workers"] == 0
+    rows.make_worker(queues='["other"]')
+    assert warnings() == ["unserved-queue"]
 
 
 @pytest.mark.django_db
@@ -163,7 +177,7 @@ def test_jobs_of_a_deployment_that_nobody_has() -> None:
 @pytest.mark.django_db
 def test_workers_that_differ() -> None:
     rows.make_worker(config='{"lock_grace_seconds": 60, "default_retry": 3}')
-    rows.make_worker(id="same", config='{"lock_grace_seconds": 60, "default_retry": 3}')
+    rows.make_worker(id="same", config='{"lock_grace_seconds": 60.0, "default_retry": 3}')
     assert warnings() == []
     rows.make_worker(
         id="other", config='{"lock_grace_seconds": 30, "default_retry": 3}', version="0.2.0"
@@ -237,9 +251,10 @@ def test_what_cannot_be_shown_is_an_error(arguments: list[str], words: str) -> N
     assert raised.value.returncode == 1
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "1e10"])
 def test_strange_seconds_are_a_wrong_usage(seconds: str) -> None:
-    with pytest.raises(CommandError, match="watch"):
+    words = f"--watch: '{seconds}' is no number of seconds above 0 and up to 3153600000"
+    with pytest.raises(CommandError, match=words):
         info(f"--watch={seconds}")
 
 

@@ -20,7 +20,9 @@ def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "lots", "1T", "1e3", "M", "0.0000001K", "512MM"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "lots", "1T", "1e3", "M", "0.0000001K", "512MM", "1048577G", "9" * 400]
+)
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is no size; allowed are"):
         parse_size(text)

@@ -8,7 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from flexiq_django.scheduler.watching import FleetWatch, LaneWatch
+from flexiq_django.scheduler.watching import (
+    LANE_SECONDS,
+    RESTART_SECONDS,
+    FleetWatch,
+    LaneWatch,
+)
 from tests.admin.rows import pause_queue
 from tests.factories import WorkerFactory, at
 from tests.store.acting import claim, enqueue, enqueue_one
@@ -57,6 +62,17 @@ def test_a_difference_is_told_once_until_the_values_change(told: Callable[[], li
     type(other).objects.exclude(id="b").delete()
     watch.run()
     assert told() == ["workers agree in lock_grace_seconds again"]
+
+
+def test_numbers_are_compared_as_numbers(told: Callable[[], list[str]]) -> None:
+    WorkerFactory(id="a", config='{"drain": 30, "windows": {"logs": 60000}, "big": 1e300}')
+    WorkerFactory(id="b", config='{"drain": 30.0, "windows": {"logs": 6e4}, "big": 1e300}')
+    FleetWatch(at(), call).run()
+    assert told() == []
+
+    WorkerFactory(id="c", config='{"drain": 30.5}')
+    FleetWatch(at(), call).run()
+    assert told() == ["workers differ in drain: 30 on a, b; 30.5 on c"]
 
 
 def test_many_workers_are_counted_and_not_named(told: Callable[[], list[str]]) -> None:
@@ -112,6 +128,76 @@ def test_a_lane_that_nobody_serves_is_told_once_until_somebody_does(
     ]
     watch.run()
     assert told() == []
+
+
+class Clock:
+    """Monotonic seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+EVERY_ONE_DRAINS = "jobs wait in queue mail, and every live worker drains"
+
+
+def test_a_restart_is_told_only_if_nobody_comes_back(told: Callable[[], list[str]]) -> None:
+    clock = Clock()
+    watch = LaneWatch(at(), call, clock)
+    old = WorkerFactory(queues='["mail"]')
+    watch.run()
+
+    # It drains, it is gone, and jobs have come meanwhile: nothing yet.
+    old.state = "draining"
+    old.save()
+    enqueue_one(queue="mail")
+    clock.now += 30
+    watch.run()
+    old.delete()
+    clock.now += RESTART_SECONDS - 31
+    watch.run()
+    assert told() == []
+
+    new = WorkerFactory(queues='["mail"]')
+    watch.run()
+    new.delete()
+    clock.now += RESTART_SECONDS - 1
+    watch.run()
+    assert told() == []
+    clock.now += 1
+    watch.run()
+    watch.run()
+    assert told() == ["jobs wait in queue mail, and no worker is alive"]
+
+
+def test_a_drain_without_end_is_told(told: Callable[[], list[str]]) -> None:
+    clock = Clock()
+    watch = LaneWatch(at(), call, clock)
+    WorkerFactory(state="draining")
+    enqueue_one(queue="mail")
+    watch.run()
+    assert told() == []
+
+    for _ in range(8):
+        clock.now += LANE_SECONDS
+        watch.run()
+    assert told() == [EVERY_ONE_DRAINS]
+
+
+def test_a_lane_that_no_worker_ever_served_is_told_while_others_restart(
+    told: Callable[[], list[str]],
+) -> None:
+    watch = LaneWatch(at(), call)
+    WorkerFactory(queues='["mail"]', state="draining")
+    WorkerFactory(queues='["other"]')
+    enqueue_one(queue="mail")
+    enqueue_one(queue="reports")
+
+    watch.run()
+
+    assert told() == ["jobs wait in queue reports, which no live worker serves"]
 
 
 def test_lanes_of_one_queue_with_and_without_a_deployment_are_served_again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -14,11 +13,13 @@ from flexiq_django.api.purging import age_ms, purging_dead
 from flexiq_django.api.queue import Queue
 from flexiq_django.api.reviving import retry_letters
 from flexiq_django.management import dead_letters as texts
+from flexiq_django.management.counts import whole_number
 from flexiq_django.management.durations import parse_age
 from flexiq_django.management.given import (
     ProgressLine,
     add_scope_arguments,
     confirm,
+    ended_by_ctrl_c,
     plain_errors,
     scope_of,
 )
@@ -43,7 +44,9 @@ class Command(BaseCommand):
             return added
 
         one = verb("list", "List dead letters, the latest failure first.", self._list)
-        one.add_argument("--limit", type=_whole, default=20, help="At most so many. Default: 20.")
+        one.add_argument(
+            "--limit", type=whole_number(0), default=20, help="At most so many. Default: 20."
+        )
         _add_filters(one)
         _add_json(one, "Print one JSON object a line, for programs.")
 
@@ -71,11 +74,8 @@ class Command(BaseCommand):
         _add_yes(one)
 
     def handle(self, *args: Any, **given: Any) -> None:
-        try:
-            with plain_errors():
-                given["act"](scope_of(given), given)
-        except KeyboardInterrupt:
-            raise CommandError("interrupted") from None
+        with ended_by_ctrl_c(), plain_errors():
+            given["act"](scope_of(given), given)
 
     # --- look -------------------------------------------------------------------------------------
 
@@ -193,9 +193,3 @@ def _add_json(parser: CommandParser, told: str) -> None:
 
 def _add_yes(parser: CommandParser) -> None:
     parser.add_argument("--yes", action="store_true", help="Do not ask.")
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)

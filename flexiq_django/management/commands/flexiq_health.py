@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import socket
 import sys
+from dataclasses import replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.exceptions import FlexiQError
+from flexiq_django.management.counts import whole_number
 from flexiq_django.management.durations import parse_duration, parse_seconds
 from flexiq_django.management.given import (
     add_scope_arguments,
@@ -54,10 +55,11 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--min-workers",
-            type=_count,
+            type=whole_number(0),
             default=1,
             metavar="N",
-            help="Fewer workers that are alive and whose claim loop turns are too few. Default: 1.",
+            help="Fewer workers that are alive and whose claim loop turns are too few; those that"
+            " drain count with --worker or --host only. Default: 1.",
         )
         parser.add_argument(
             "--max-age",
@@ -94,30 +96,24 @@ class Command(BaseCommand):
 
 def expected_of(given: dict[str, Any]) -> Expected:
     """The thresholds of the command line. Raises ``FlexiQError``."""
-    is_local = given["worker"] is not None or given["host"] is not None
-    max_age = given["max_age"]
-    if max_age is None and not is_local:
-        max_age = MAX_AGE
-    return Expected(
+    expected = Expected(
         queues=queue_names(given["queues"]),
         worker=given["worker"],
         host=given["host"] and given["host"][:200],
         min_workers=given["min_workers"],
-        max_age=max_age,
+        max_age=given["max_age"],
         max_turn_age=given["max_turn_age"] or longest_turn(),
     )
+    if expected.max_age is None and not expected.is_local:
+        return replace(expected, max_age=MAX_AGE)
+    return expected
 
 
 def look(scope: Scope, expected: Expected) -> dict[str, Any]:
-    """The verdict; a database that cannot be read is one as well."""
+    """The verdict; a database that cannot be read, or not by us, is one as well."""
     try:
         return judge(scope, expected)
+    except NotImplementedError as error:
+        return answer(scope, [("database-unsupported", str(error))])
     except DjangoDatabaseError as error:
         return answer(scope, [("database-away", complaint(error))])
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return value

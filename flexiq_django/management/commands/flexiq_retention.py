@@ -17,15 +17,17 @@ from flexiq_django.core.retention import TABLES, Retention, RetentionPolicy, Ret
 from flexiq_django.core.retention import policy_of as as_policy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.management.durations import FOR_EVER, parse_duration
-from flexiq_django.management.given import add_scope_arguments, scope_of
+from flexiq_django.management.given import (
+    INTERRUPTED,
+    add_scope_arguments,
+    ended_by_ctrl_c,
+    scope_of,
+)
 from flexiq_django.management.progress import ProgressBar
 from flexiq_django.management.tables import as_age, as_moment, table
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import gist
 from flexiq_django.worker.readiness import require_ready
-
-#: The exit code of a program that Ctrl-C has ended.
-INTERRUPTED = 130
 
 
 class Command(BaseCommand):
@@ -56,19 +58,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         try:
-            scope = scope_of(given)
-            require_ready(scope, lambda verb: verb())
-            policy = _policy(scope, given)
-            found = retention.preview(scope, policy)
-            if given["action"] == "preview" or given["dry_run"]:
-                self._show(scope, found, as_json=given["json"])
-            else:
-                self._sweep(scope, policy, found, as_json=given["json"], is_sure=given["yes"])
+            with ended_by_ctrl_c():
+                self._act(given)
         except (FlexiQError, NotImplementedError) as error:
             raise CommandError(str(error)) from None
         except DjangoDatabaseError as error:
             text = f"the database does not answer as it should ({gist(error)})"
             raise CommandError(text) from None
+
+    def _act(self, given: Mapping[str, Any]) -> None:
+        scope = scope_of(given)
+        require_ready(scope, lambda verb: verb())
+        policy = _policy(scope, given)
+        found = retention.preview(scope, policy)
+        if given["action"] == "preview" or given["dry_run"]:
+            self._show(scope, found, as_json=given["json"])
+        else:
+            self._sweep(scope, policy, found, as_json=given["json"], is_sure=given["yes"])
 
     def _show(self, scope: Scope, found: RetentionPreview, *, as_json: bool) -> None:
         if as_json:

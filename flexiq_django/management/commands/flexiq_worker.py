@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from functools import partial
@@ -18,6 +17,8 @@ from flexiq_django.core.records import AutoRetry
 from flexiq_django.core.retention import RetentionPolicy
 from flexiq_django.exceptions import FlexiQError
 from flexiq_django.logging import log_to_stderr
+from flexiq_django.management.counts import whole_number
+from flexiq_django.management.durations import parse_patience
 from flexiq_django.management.given import queue_names, scope_of
 from flexiq_django.management.probes import add_health_arguments, answering_probes, require_port
 from flexiq_django.management.report import longest_turn
@@ -57,7 +58,7 @@ class Command(BaseCommand):
             )
         try:
             self._options = worker_options(given)
-            require_reachable(self._options.scope.using)
+            require_reachable(self._options.scope)
         except FlexiQError as error:
             raise CommandError(str(error)) from None
         return super().execute(*args, **given)
@@ -101,13 +102,13 @@ def _add_work(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--concurrency",
-        type=_positive,
+        type=whole_number(1),
         help="Jobs that run at the same time in one worker. Default: 8 threads, one child"
         " process for each core, or 100 coroutines.",
     )
     parser.add_argument(
         "--processes",
-        type=_positive,
+        type=whole_number(1),
         default=1,
         help="Worker processes; above 1, a supervisor replaces those that die. Default: 1.",
     )
@@ -125,7 +126,7 @@ def _add_life(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--max-jobs",
-        type=_positive,
+        type=whole_number(1),
         help="Leave a process after this many jobs; a supervisor then starts a new one. With"
         " the executor processes: replace each child after this many.",
     )
@@ -149,7 +150,7 @@ def _add_life(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--drain-timeout",
-        type=_seconds,
+        type=parse_patience,
         help="Seconds running jobs get to finish. Default: the STOP_TIMEOUT_SECONDS setting.",
     )
 
@@ -207,17 +208,3 @@ def _fleet_values(
         "archive_after_seconds": settings.ARCHIVE_AFTER,
         "max_payload_bytes": settings.MAX_PAYLOAD_BYTES,
     }
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
-    return value
