@@ -15,6 +15,18 @@ T = TypeVar("T")
 
 DEADLINE = 60.0
 
+BLOCKED = {
+    "postgresql": (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    ),
+    "mysql": (
+        "SELECT count(*) FROM information_schema.processlist AS p"
+        " LEFT JOIN information_schema.innodb_trx AS t ON t.trx_mysql_thread_id = p.id"
+        " WHERE p.db = DATABASE() AND (t.trx_state = 'LOCK WAIT' OR p.state = 'User lock')"
+    ),
+}
+
 
 def run_in_threads(callables: Sequence[Callable[[], T]], deadline: float = DEADLINE) -> list[T]:
     """Run all at once, each in a thread with a connection of its own; their results in order.
@@ -54,6 +66,17 @@ class OtherConnection:
         """Close the connection, which rolls back what it left open, and end the thread."""
         self._executor.submit(connections.close_all).result(DEADLINE)
         self._executor.shutdown()
+
+
+def blocked_connections() -> int:
+    """How many connections to the test database wait for a lock."""
+    connection = connections["default"]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # In a transaction it would go on to tell what it told first.
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(BLOCKED[connection.vendor])
+        return int(cursor.fetchone()[0])
 
 
 def _start(function: Callable[[], T], start: threading.Barrier) -> Future[T]:

@@ -116,7 +116,12 @@ class Measures:
         ]
 
     def oldest_ready_seconds(self) -> float | None:
-        """How long the job has been ready that waits longest; ``None`` when none waits."""
+        """How long the job has been ready that waits longest; ``None`` when none waits.
+
+        It counts from when the job could be claimed: when it was due or, if that was later, when
+        what it had to wait for was over. Where more than ten thousand jobs came late to a lane, it
+        may be too long, never too short.
+        """
         oldest = inspect.oldest_ready(self.scope)
         if oldest is None:
             return None

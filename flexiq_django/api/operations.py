@@ -60,17 +60,19 @@ class Operations:
     def archive(self, older_than: float = 86_400) -> int:
         """Move jobs that ended more than ``older_than`` seconds ago to the archive; how many.
 
-        Works in short transactions, so that it may run beside busy workers.
+        Works in short transactions, so that it may run beside busy workers. What grows old
+        meanwhile stays.
         """
         age = check.check_number("older_than", older_than)
         # Beyond a hundred years either way the answer no longer changes.
         bounded = max(-3_155_760_000.0, min(3_155_760_000.0, age))
-        moved = 0
         rest_factor = link.rest_factor(self.scope)
+        batches = archiving.archive_ended(self.scope, older_than_ms=round(bounded * 1000))
+        moved = 0
         while True:
             began = time.monotonic()
-            batch = archiving.archive_batch(self.scope, older_than_ms=round(bounded * 1000))
-            if not batch:
+            batch = next(batches, None)
+            if batch is None:
                 return moved
             moved += batch
             # Leave the others room between two batches: on SQLite they cannot write during one.

@@ -20,7 +20,7 @@ from flexiq_django.core.retention import (
     resolve_retention,
 )
 from flexiq_django.exceptions import InvalidOptionError
-from flexiq_django.store import link
+from flexiq_django.store import inspect, link
 from flexiq_django.store import retention as sweeping
 
 if TYPE_CHECKING:
@@ -106,13 +106,17 @@ def preview(scope: Scope, policy: RetentionPolicy) -> RetentionPreview:
 
 
 def sweep(scope: Scope, policy: RetentionPolicy) -> Iterator[tuple[str, int]]:
-    """Sweep now, in small batches with rests between them: the table and the rows of each."""
+    """Sweep now, in small batches with rests between them: the table and the rows of each.
+
+    What grows old meanwhile stays.
+    """
     rest_factor = link.rest_factor(scope)
+    as_of = inspect.read_clock(scope)
     for each in sweeping.sweeps(policy.windows):
         after = None
         while True:
             began = time.monotonic()
-            swept = _persist(scope, each, after)
+            swept = _persist(scope, each, after, as_of)
             if swept.removed:
                 yield each.name, swept.removed
             after = swept.after
@@ -121,10 +125,12 @@ def sweep(scope: Scope, policy: RetentionPolicy) -> Iterator[tuple[str, int]]:
             time.sleep(rest_factor * (time.monotonic() - began))  # noqa: TID251 - no stop to hear
 
 
-def _persist(scope: Scope, each: sweeping.Sweep, after: sweeping.Moment) -> sweeping.Swept:
+def _persist(
+    scope: Scope, each: sweeping.Sweep, after: sweeping.Moment, as_of: sweeping.Moment
+) -> sweeping.Swept:
     for tried in range(_TRIES):
         try:
-            return sweeping.sweep_batch(scope, each, after=after)
+            return sweeping.sweep_batch(scope, each, after=after, as_of=as_of)
         except DjangoDatabaseError as error:
             if tried == _TRIES - 1 or link.trouble(scope, error) != "conflict":
                 raise

@@ -70,6 +70,7 @@ class BaseJob(models.Model):
     scheduled_at = UtcDateTimeField(_("due"))
     started_at = UtcDateTimeField(_("started"), null=True)
     completed_at = UtcDateTimeField(_("ended"), null=True)
+    #: Stays while a job is ready: the age of a backlog counts from it.
     updated_at = UtcDateTimeField(_("last change"))
     attempt = models.PositiveIntegerField(
         default=0, help_text=_("How many times the job has been claimed.")

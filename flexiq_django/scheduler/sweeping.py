@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flexiq_django.core.retention import RetentionPolicy
-from flexiq_django.store import archive, link, retention
+from flexiq_django.store import archive, inspect, link, retention
 from flexiq_django.store.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ class RetentionSweep:
     def __init__(self, scope: Scope, call: Call, policy: RetentionPolicy) -> None:
         self._scope, self._call, self._policy = scope, call, policy
         self._waiting: deque[tuple[retention.Sweep, retention.Moment]] = deque()
+        self._as_of: retention.Moment = None
         self._is_announced = False
 
     def run(self) -> float:
@@ -49,18 +50,20 @@ class RetentionSweep:
             swept, seconds = _timed(
                 self._call,
                 lambda sweep=sweep, after=after: retention.sweep_batch(  # type: ignore[misc]
-                    self._scope, sweep, after=after
+                    self._scope, sweep, after=after, as_of=self._as_of
                 ),
             )
             if swept.after is not None:
                 self._waiting.append((sweep, swept.after))
-            if swept.removed:
+            if swept.removed or swept.after is not None:
                 return _rest(self._scope, seconds)
         return LOOK_SECONDS
 
     def _begin(self) -> None:
         self._announce()
         self._call(lambda: retention.report(self._scope, self._policy))
+        # One moment for the round: else rows that keep growing old would never let it end.
+        self._as_of = self._call(lambda: inspect.read_clock(self._scope))
         self._waiting.extend((sweep, None) for sweep in retention.sweeps(self._policy.windows))
 
     def _announce(self) -> None:
@@ -91,7 +94,7 @@ class Archival:
             self._call,
             lambda: archive.archive_batch(self._scope, older_than_ms=self._older_than_ms),
         )
-        return _rest(self._scope, seconds) if moved else LOOK_SECONDS
+        return LOOK_SECONDS if moved is None else _rest(self._scope, seconds)
 
 
 def _timed(call: Call, verb: Callable[[], R]) -> tuple[R, float]:

@@ -7,8 +7,6 @@ came after the start stays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, NamedTuple
 from uuid import UUID
 
 from flexiq_django.core.status import TERMINAL, JobStatus
@@ -18,19 +16,12 @@ from flexiq_django.store.retention import delete_jobs
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import JOBS, Database
+from flexiq_django.store.walk import moment_ago, pages
 
 #: Where ended jobs are. In this order: what is archived between the two walks is met by the second.
 _TABLES = (JOBS, ArchivedJob._meta.db_table)
 
 _ENDED = {status.value for status in TERMINAL}
-
-
-class _Old(NamedTuple):
-    """A row on the way of a walk; ``about`` is whatever was asked of it."""
-
-    id: UUID
-    about: str
-    at: datetime
 
 
 def purge_dead(scope: Scope, *, older_than_ms: int, limit: int | None = None) -> Iterator[int]:
@@ -40,8 +31,8 @@ def purge_dead(scope: Scope, *, older_than_ms: int, limit: int | None = None) ->
     batch; by default it is what suits the database.
     """
     database = open_database(scope)
-    before = _cutoff(database, older_than_ms)
-    for page in _walk(database, DEAD, "failed_at", "queue", before, limit):
+    before = moment_ago(database, older_than_ms)
+    for page in pages(database, DEAD, "failed_at", "queue", before, limit):
         with database.transaction():
             removed = _delete_letters(database, [each.id for each in page])
         yield removed
@@ -53,9 +44,9 @@ def purge_completed(scope: Scope, *, older_than_ms: int, limit: int | None = Non
     Each goes with all that belongs to it. What waited for one goes on. ``limit`` as above.
     """
     database = open_database(scope)
-    before = _cutoff(database, older_than_ms)
+    before = moment_ago(database, older_than_ms)
     for table in _TABLES:
-        for page in _walk(database, table, "completed_at", "status", before, limit):
+        for page in pages(database, table, "completed_at", "status", before, limit):
             done = [each.id for each in page if each.about == JobStatus.COMPLETE.value]
             removed = 0
             if done:
@@ -70,49 +61,12 @@ def purge_ended(scope: Scope, *, older_than_ms: int, limit: int | None = None) -
     Each goes with all that belongs to it, its dead letter included. ``limit`` as above.
     """
     database = open_database(scope)
-    before = _cutoff(database, older_than_ms)
+    before = moment_ago(database, older_than_ms)
     for table in _TABLES:
-        for page in _walk(database, table, "completed_at", "status", before, limit):
+        for page in pages(database, table, "completed_at", "status", before, limit):
             with database.transaction():
                 removed = _delete_ended(database, table, [each.id for each in page])
             yield removed
-
-
-def _cutoff(database: Database, older_than_ms: int) -> object:
-    """The moment so many milliseconds ago, as a parameter."""
-    moment = database.plus_ms("{now}", "%(age_ms)s")
-    rows = database.fetch(f"SELECT {moment}", {"age_ms": -older_than_ms})
-    before = database.read(rows[0][0])
-    assert before is not None  # noqa: S101 - a clock never answers NULL
-    return database.moment(before)
-
-
-def _walk(
-    database: Database, table: str, column: str, about: str, before: object, limit: int | None
-) -> Iterator[list[_Old]]:
-    """The rows from before a moment in pages, the oldest first.
-
-    It goes on from where it is, past rows that stay: they cost each page nothing, and a row that
-    somebody else deletes under its hands cannot hold it up.
-    """
-    size = limit or database.batch_size
-    params: dict[str, Any] = {"before": before, "limit": size}
-    after = ""
-    while True:
-        page = [
-            _Old(database.read_id(key), told, database.read(at))  # type: ignore[arg-type]
-            for key, told, at in database.fetch(
-                f"SELECT id, {about}, {column} FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
-                f" AND {column} < %(before)s{after} ORDER BY {column}, id LIMIT %(limit)s",
-                params,
-            )
-        ]
-        if page:
-            yield page
-        if len(page) < size:
-            return
-        after = f" AND {column} >= %(at)s AND ({column} > %(at)s OR id > %(id)s)"
-        params |= {"at": database.moment(page[-1].at), "id": database.id_text(page[-1].id)}
 
 
 def _locked(database: Database, table: str, ids: list[UUID]) -> dict[UUID, str]:

@@ -99,22 +99,28 @@ def sweeps(windows: Mapping[str, int | None]) -> list[Sweep]:
 
 
 def sweep_batch(
-    scope: Scope, sweep: Sweep, *, after: Moment = None, limit: int | None = None
+    scope: Scope,
+    sweep: Sweep,
+    *,
+    after: Moment = None,
+    as_of: Moment = None,
+    limit: int | None = None,
 ) -> Swept:
     """Delete up to ``limit`` rows, the oldest first, in one short transaction.
 
     ``after`` comes from the batch before: the next one need not step over what that deleted.
+    ``as_of`` is the moment at which rows are old enough; without one it is the present.
     A job takes its edges and its replay history with it, and the dependents that still wait for it
     move. One that is past its own lifetime takes along all that belongs to it.
     """
-    database = open_database(scope)
+    database = _judging(scope, as_of)
     size = limit or database.batch_size
     where, params = _condition(database, sweep)
     if after is not None:
         where += f" AND {sweep.column} >= %(after)s"
         params["after"] = database.moment(after)
     if sweep.table in (JOBS, ARCHIVE):
-        return _sweep_jobs(database, sweep, where, {**params, "limit": size})
+        return _sweep_jobs(scope, sweep, _pick_jobs(database, sweep, where, params, size), size)
     oldest = database.fetch(
         f"SELECT {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
         f" ORDER BY {sweep.column} LIMIT 1",
@@ -123,13 +129,14 @@ def sweep_batch(
     if not oldest:
         return Swept(0, None)
     removed = database.delete_batch(sweep.table, where, size, params, order=sweep.column)
-    return Swept(removed, database.read(oldest[0][0]) if removed == size else None)
+    # Few or none may have gone because others deleted them first: that is not the end.
+    return Swept(removed, database.read(oldest[0][0]))
 
 
 def count(scope: Scope, windows: Mapping[str, int | None]) -> tuple[datetime, dict[str, int]]:
     """How many rows a sweep would delete now, by table, and what now is for the database."""
     now = inspect.read_clock(scope)
-    database = open_database(dataclasses.replace(scope, now=now))  # one moment for every table
+    database = _judging(scope, now)  # one moment for every table
     counts = dict.fromkeys(TABLES, 0)
     for sweep in sweeps(windows):
         where, params = _condition(database, sweep)
@@ -182,6 +189,11 @@ def reported(scope: Scope) -> EffectiveRetention | None:
 # --- helpers --------------------------------------------------------------------------------------
 
 
+def _judging(scope: Scope, as_of: Moment) -> Database:
+    """The database with the clock by which rows are old enough."""
+    return open_database(scope if as_of is None else dataclasses.replace(scope, now=as_of))
+
+
 def _condition(database: Database, sweep: Sweep) -> tuple[str, dict[str, Any]]:
     """Which rows a sweep deletes, as SQL with its parameters."""
     if sweep.window_ms is None:
@@ -195,17 +207,23 @@ def _condition(database: Database, sweep: Sweep) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _sweep_jobs(database: Database, sweep: Sweep, where: str, params: Mapping[str, Any]) -> Swept:
+def _pick_jobs(
+    database: Database, sweep: Sweep, where: str, params: Mapping[str, Any], size: int
+) -> list[tuple[Any, ...]]:
     order = sweep.column
     if sweep.table == ARCHIVE and sweep.window_ms is not None:
         order = database.order_beside_null("purge_at", sweep.column)
-    picked = database.fetch(
+    return database.fetch(
         f"SELECT id, status, {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
         f" ORDER BY {order} LIMIT %(limit)s",
-        params,
+        {**params, "limit": size},
     )
+
+
+def _sweep_jobs(scope: Scope, sweep: Sweep, picked: Sequence[tuple[Any, ...]], size: int) -> Swept:
     if not picked:
         return Swept(0, None)
+    database = open_database(scope)
     with database.transaction():
         # A job may come back to life meanwhile, also from the archive: only those that are still
         # as they were picked go.
@@ -216,7 +234,7 @@ def _sweep_jobs(database: Database, sweep: Sweep, where: str, params: Mapping[st
             {database.read_id(key): status for key, status, _ in still},
             children=CHILDREN if sweep.window_ms is None else EDGES_AND_REPLAYS,
         )
-    is_full = len(picked) == params["limit"]
+    is_full = len(picked) == size
     return Swept(removed, database.read(picked[-1][2]) if is_full else None)
 
 

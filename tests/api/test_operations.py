@@ -3,12 +3,16 @@
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from flexiq_django import Queue
 from flexiq_django.exceptions import InvalidOptionError, JobNotActiveError
 from flexiq_django.models import ArchivedJob, Job
+from flexiq_django.store import archive, inspect
 from flexiq_django.store.vendors import open_database
+from tests.concurrency import DEADLINE, OtherConnection, blocked_connections
 from tests.factories import ArchivedJobFactory, JobFactory, at, later
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +104,42 @@ def test_archiving_moves_all_that_is_old_in_batches(
     assert (Job.objects.count(), ArchivedJob.objects.count()) == (1, 5)
     assert queue.stats()["completed"] == 0
     assert queue.archive() == 0
+
+
+def test_archiving_ends_though_jobs_keep_growing_old(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(open_database(at())), "batch_size", 1)
+    old = [JobFactory(ended=True) for _ in range(3)]
+    young: list[Job] = []
+
+    def end_another(execute: Any, sql: str, *rest: Any) -> Any:
+        if f"INSERT INTO {archive.ARCHIVE}" in sql and len(young) < 9:
+            young.append(JobFactory(ended=True, completed_at=inspect.read_clock(queue.scope)))
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(end_another):
+        assert queue.archive(0) == len(old)
+
+    assert set(Job.objects.values_list("id", flat=True)) == {job.id for job in young}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_archiving_goes_on_where_somebody_else_was_faster(
+    queue: Queue, other_connection: OtherConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(open_database(at())), "batch_size", 2)
+    for _ in range(5):
+        JobFactory(ended=True)
+
+    with transaction.atomic():
+        assert archive.archive_batch(queue.scope, older_than_ms=0) == 2
+        slower = other_connection.submit(queue.archive)
+        wait_until(blocked_connections, DEADLINE)
+
+    assert slower.result(DEADLINE) == 3
+    assert (Job.objects.count(), ArchivedJob.objects.count()) == (0, 5)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from flexiq_django import Queue, Retention
 from flexiq_django.api import registry as queues
@@ -14,6 +15,8 @@ from flexiq_django.exceptions import InvalidOptionError
 from flexiq_django.models import ArchivedJob, DeadLetter, Setting, TaskLog
 from flexiq_django.store import inspect, retention, settings
 from flexiq_django.store.scope import Scope
+from flexiq_django.store.vendors import open_database
+from tests.concurrency import DEADLINE, OtherConnection, blocked_connections
 from tests.factories import (
     ArchivedJobFactory,
     DeadLetterFactory,
@@ -23,6 +26,7 @@ from tests.factories import (
     TaskMetricFactory,
     at,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -222,3 +226,42 @@ def test_a_sweep_deletes_what_the_preview_counted(queue: Queue) -> None:
 
     assert gone == counted.counts
     assert queue.dry_run_retention().total == 0
+
+
+def test_a_sweep_ends_though_rows_keep_growing_old(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(open_database(at())), "batch_size", 1)
+    TaskLogFactory()
+    policy = policy_of(Retention(task_logs=0))
+
+    for number, _ in enumerate(sweep(queue.scope, policy)):
+        assert number < 9
+        young = TaskLogFactory(logged_at=inspect.read_clock(queue.scope))
+
+    assert TaskLog.objects.get().id == young.id
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+@pytest.mark.parametrize("make", [TaskLogFactory, DeadLetterFactory, ArchivedJobFactory])
+def test_a_sweep_goes_on_where_somebody_else_was_faster(
+    queue: Queue, other_connection: OtherConnection, monkeypatch: pytest.MonkeyPatch, make: Any
+) -> None:
+    monkeypatch.setattr(type(open_database(at())), "batch_size", 2)
+    model = type(make())
+    make.create_batch(4)
+    policy = policy_of(Retention(0, 0, 0, 0, 0))
+    (batch,) = [
+        each
+        for each in retention.sweeps(policy.windows)
+        if each.table == model._meta.db_table and each.window_ms is not None
+    ]
+
+    with transaction.atomic():
+        assert retention.sweep_batch(queue.scope, batch).removed == 2
+        slower = other_connection.submit(lambda: sum(n for _, n in sweep(queue.scope, policy)))
+        wait_until(blocked_connections, DEADLINE)
+
+    assert slower.result(DEADLINE) == 3
+    assert not model.objects.exists()

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from flexiq_django import queue
 from flexiq_django.models import Job
-from tests.concurrency import OtherConnection, run_in_threads
+from tests.concurrency import OtherConnection, blocked_connections, run_in_threads
 from tests.flows import tasks
 from tests.flows.conftest import Workers
 from tests.flows.evidence import job_row, keys
@@ -20,27 +20,6 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
 THREADS = 50
-
-
-BLOCKED = {
-    "postgresql": (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ),
-    "mysql": (
-        "SELECT count(*) FROM information_schema.processlist AS p"
-        " LEFT JOIN information_schema.innodb_trx AS t ON t.trx_mysql_thread_id = p.id"
-        " WHERE p.db = DATABASE() AND (t.trx_state = 'LOCK WAIT' OR p.state = 'User lock')"
-    ),
-}
-
-
-def blocked_connections() -> int:
-    """How many connections to the test database wait for a lock."""
-    connection = connections["default"]
-    with connection.cursor() as cursor:
-        cursor.execute(BLOCKED[connection.vendor])
-        return int(cursor.fetchone()[0])
 
 
 def enqueue(key: str = "k") -> str:

@@ -269,7 +269,7 @@ def test_a_database_that_is_away_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.django_db(transaction=True)
 def test_watching_goes_on_through_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = report.inspect.read_clock, iter(["away", "here", "stop"])
+    real, calls = report.figures.stats_by_queue, iter(["away", "here", "stop"])
 
     def by_turns(*arguments: Any) -> Any:
         match next(calls):
@@ -279,7 +279,7 @@ def test_watching_goes_on_through_an_outage(monkeypatch: pytest.MonkeyPatch) -> 
                 return real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report.inspect, "read_clock", by_turns)
+    monkeypatch.setattr(report.figures, "stats_by_queue", by_turns)
     errors = io.StringIO()
     text = info("--watch", "0.01", stderr=errors)
     assert "gone away" in errors.getvalue()

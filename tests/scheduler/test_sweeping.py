@@ -12,7 +12,8 @@ from flexiq_django.scheduler import sweeping
 from flexiq_django.scheduler.leader import Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
 from flexiq_django.scheduler.sweeping import Archival, RetentionSweep
-from flexiq_django.store import retention, settings
+from flexiq_django.store import archive, inspect, retention, settings
+from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from tests.factories import (
     NOW,
@@ -91,6 +92,29 @@ def test_what_came_meanwhile_is_for_the_next_round() -> None:
     to_the_end(chore)
 
     assert TaskLog.objects.count() == 0
+
+
+def test_a_round_ends_though_rows_keep_growing_old(small_batches: None) -> None:
+    scope, runs = Scope(), 0
+    chore = RetentionSweep(scope, call, policy_of(Retention(task_logs=0)))
+    TaskLogFactory.create_batch(2)
+    while chore.run() != sweeping.LOOK_SECONDS:
+        runs += 1
+        assert runs < 9
+        young = TaskLogFactory.create_batch(2, logged_at=inspect.read_clock(scope))
+
+    assert TaskLog.objects.filter(id=young[0].id).exists()
+
+
+def test_a_batch_that_others_took_is_no_reason_for_a_long_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = retention.Swept(0, NOW)
+    monkeypatch.setattr(retention, "sweep_batch", lambda *_, **__: taken)
+    monkeypatch.setattr(archive, "archive_batch", lambda *_, **__: 0)
+
+    assert RetentionSweep(at(11), call, ALL).run() <= 1
+    assert Archival(at(11), call, 0).run() <= 1
 
 
 def test_lifetimes_of_single_rows_are_kept_without_any_window() -> None:

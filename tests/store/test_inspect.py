@@ -46,16 +46,6 @@ def test_the_result_is_read_apart() -> None:
     assert found == ["[1]", '"x"', None]
 
 
-def test_the_oldest_ready_job() -> None:
-    assert inspect.oldest_ready(at()) is None
-    JobFactory(scheduled_at=later(-5))
-    JobFactory(scheduled_at=later(-9))
-    JobFactory(scheduled_at=later(-99), waiting=True)
-    JobFactory(scheduled_at=later(-99), namespace="other")
-
-    assert inspect.oldest_ready(at()) == later(-9)
-
-
 def test_errors_are_the_oldest_first() -> None:
     job_id = new_id()
     rows = [JobErrorFactory(job_id=job_id, attempt=n, failed_at=later(n)) for n in range(3)]

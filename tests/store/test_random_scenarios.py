@@ -409,7 +409,7 @@ class Lives(RuleBasedStateMachine):
             for key in gone:
                 del self.model.jobs[key]
             return
-        while archive.archive_batch(self.scope, older_than_ms=-1):
+        for _ in archive.archive_ended(self.scope, older_than_ms=-1):
             pass
         for job in self.model.live():
             job.is_archived = job.status in ENDED

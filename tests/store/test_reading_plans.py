@@ -226,22 +226,28 @@ def find_connected() -> None:
     assert len(graph.component(SCOPE, SEEN["newest"], most_jobs=100).jobs) == 1
 
 
+def find_the_longest_ready() -> None:
+    """How many wait in each lane, and since when."""
+    with patch.object(inspect, "LATE", -HOUR):
+        found = inspect.ready_lanes(SCOPE)
+    assert [each.name for each in found] == LANES
+    assert sum(each.jobs for each in found) == 2 * (TRAPS + WANTED)
+
+
 def _an_hour_ago() -> datetime:
     return inspect.read_clock(SCOPE) - timedelta(hours=1)
 
+
+#: One sort where a database counts them: of what was found, which is little.
+ONE = {"sqlite": 1, "postgresql": 1}
 
 CASES = [
     Case(verb=list_newest, indexes=(), by_key=True, most=60),
     Case(verb=list_from_the_middle, indexes=(), by_key=True, most=60),
     Case(verb=list_every_namespace, indexes=(), by_key=True, most=60),
     Case(verb=list_dead, indexes=("flexiq_jobs_bad_end",), most=100),
-    Case(
-        verb=list_running,
-        # Few running jobs are sorted, many are met soon on a walk by key: the database chooses.
-        indexes=(),
-        sorts={"sqlite": 1, "postgresql": 1},
-        most=6 * TRAPS,
-    ),
+    # Few running jobs are sorted, many are met soon on a walk by key: the database chooses.
+    Case(verb=list_running, indexes=(), sorts=ONE, most=6 * TRAPS),
     Case(verb=list_pending, indexes=(), by_key=True, most=2 * TRAPS),
     Case(verb=browse_newest, indexes=(), by_key=True, most=200),
     Case(verb=browse_failed, indexes=("flexiq_jobs_bad_end",), most=150),
@@ -249,12 +255,7 @@ CASES = [
     # By flexiq_dead_age, or where few letters are those of others by flexiq_dead_job; unsorted.
     Case(verb=browse_backlog, indexes=(), most=150),
     Case(verb=browse_by_attempt, indexes=(), by_key=True, most=300),
-    Case(
-        verb=count_failed,
-        indexes=("flexiq_jobs_idle",),
-        sorts={"sqlite": 1, "postgresql": 1},
-        most=100,
-    ),
+    Case(verb=count_failed, indexes=("flexiq_jobs_idle",), sorts=ONE, most=100),
     Case(
         verb=count_queued,
         indexes=("flexiq_jobs_idle", "flexiq_jobs_claim", "flexiq_jobs_promote"),
@@ -300,18 +301,11 @@ CASES = [
         sorts={"sqlite": 9, "postgresql": 9},
         most=20 * WANTED,
     ),
-    Case(
-        verb=read_log_of_an_hour,
-        indexes=("flexiq_logs_logged",),
-        # Lines of the same moment by id.
-        sorts={"sqlite": 1, "postgresql": 1},
-        most=100,
-    ),
-    Case(
-        verb=follow_a_job,
-        indexes=("flexiq_logs_job",),
-        most=60,
-    ),
+    # Lines of the same moment by id.
+    Case(verb=read_log_of_an_hour, indexes=("flexiq_logs_logged",), sorts=ONE, most=100),
+    Case(verb=follow_a_job, indexes=("flexiq_logs_job",), most=60),
+    # Each ready job twice, in the index alone, and the first hundreds of each lane by their key.
+    Case(verb=find_the_longest_ready, indexes=("flexiq_jobs_claim",), sorts=ONE, most=6 * TRAPS),
     Case(
         verb=find_connected,
         # Upwards by the unique constraint, whose index is called differently everywhere.

@@ -242,8 +242,10 @@ class Database(Link):
         self, job_id: UUID, changes: str, condition: str, params: Mapping[str, Any]
     ) -> bool:
         """Change a job of the namespace if it meets ``condition``, SQL; whether it was changed."""
+        # Of a ready job ``updated_at`` says since when it has been ready, so there it stays.
+        changed = "CASE WHEN ready_lane IS NULL THEN {now} ELSE updated_at END"
         sql = (
-            f"UPDATE {JOBS}{self.by_key} SET {changes}, updated_at = {{now}}"  # noqa: S608
+            f"UPDATE {JOBS}{self.by_key} SET {changes}, updated_at = {changed}"  # noqa: S608
             f" WHERE id = %(id)s AND namespace = %(namespace)s AND {condition}"
         )
         return self.change(sql, {**params, "id": self.id_text(job_id)}) > 0
