@@ -51,13 +51,13 @@ def trouble(scope: Scope, error: BaseException) -> Trouble | None:
     return open_database(scope).trouble(error)
 
 
-def call(scope: Scope, verb: Callable[[], R]) -> R:
-    """Call a verb; again, for some seconds, where another transaction was in its way.
+def call(scope: Scope, verb: Callable[[], R], *, patience: float = _PATIENCE) -> R:
+    """Call a verb; again, for ``patience`` seconds, where another transaction was in its way.
 
     Inside a transaction of the caller once: what was done there before would be missing.
     """
     database = open_database(scope)
-    turns = tries(_PATIENCE)
+    turns = tries(patience)
     next(turns)
     while True:
         try:

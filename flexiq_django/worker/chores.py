@@ -20,6 +20,9 @@ from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.readiness import watch_contract
 
+#: Seconds for which giving up leadership is tried while others write.
+RESIGN_SECONDS = 1.0
+
 
 def build_chores(
     options: WorkerOptions,
@@ -101,7 +104,10 @@ def _leader(options: WorkerOptions, call: Call, holder: str) -> Leader:
     scope, ttl = options.scope, min(TTL_SECONDS, options.lock_grace)
     return Leader(
         lambda: call(lambda: election.acquire(scope, "leader", holder, ttl_ms=round(ttl * 1000))),
-        lambda: election.resign(scope, "leader", holder),
+        # Not by the keeper, which gives up at once when the worker stops.
+        lambda: link.call(
+            scope, lambda: election.resign(scope, "leader", holder), patience=RESIGN_SECONDS
+        ),
         ttl=ttl,
     )
 
