@@ -46,6 +46,11 @@ def set_up(scope: Scope, silence: float) -> None:
     open_database(scope).prepare_worker(silence)
 
 
+def limit_lock_waits(scope: Scope, seconds: float) -> None:
+    """Have a connection that was set up wait no longer for a lock: that is a conflict then."""
+    open_database(scope).limit_lock_waits(seconds)
+
+
 def trouble(scope: Scope, error: BaseException) -> Trouble | None:
     """Why a statement failed through no fault of its own; ``None`` for a real error."""
     return open_database(scope).trouble(error)
