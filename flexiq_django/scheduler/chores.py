@@ -1,39 +1,37 @@
-"""The chores: promote, fire schedules, reap, expire, retry dead letters, find lost dependents."""
+"""The chores: promote, reap, expire, retry dead letters, find lost dependents.
+
+None waits for a row that somebody else has locked, as all share a thread: it passes over the row,
+and looks again soon.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError
 
-from flexiq_django.core.cron import CronSchedule
 from flexiq_django.core.lanes import parse_lane
-from flexiq_django.core.misfire import FiringPlan, MisfirePolicy, plan_firing
-from flexiq_django.core.records import AutoRetry, ClaimedJob, NewJob, Settlement
-from flexiq_django.exceptions import FlexiQError, TaskRevokedError
+from flexiq_django.core.records import AutoRetry, ClaimedJob, Settlement
+from flexiq_django.exceptions import FlexiQError
+from flexiq_django.scheduler.pauses import GrowingPause
 from flexiq_django.store import (
     dependencies,
     promote,
     revive,
-    schedules,
     sessions,
     settle,
     workers,
 )
-from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two looks for due jobs when none is known to be due sooner.
 PROMOTE_SECONDS = 2.0
-#: Seconds between two looks at the schedules when none is known to be due sooner.
-SCHEDULE_SECONDS = 10.0
 #: Seconds between two looks for leases that ran out.
 REAP_SECONDS = 5.0
 #: Seconds between two looks for pending jobs that are too late to start.
@@ -44,91 +42,166 @@ RETRY_SECONDS = 10.0
 NET_SECONDS = 30.0
 
 #: What a row may raise that somebody wrote by hand; it must not stop the others.
-_BAD_ROW = (FlexiQError, DatabaseError, ValueError, TypeError, ArithmeticError, LookupError)
+BAD_ROW = (FlexiQError, DatabaseError, ValueError, TypeError, ArithmeticError, LookupError)
 
 Call = Callable[[Callable[[], Any]], Any]
 Enqueued = Callable[[int], None]
 
 
-def promote_due(scope: Scope, call: Call, on_ready: Enqueued) -> float:
-    """Make due jobs ready; rest until the next is due."""
-    moved, wait = call(lambda: promote.promote_due(scope))
-    if moved:
-        on_ready(moved)
-    return PROMOTE_SECONDS if wait is None else min(PROMOTE_SECONDS, wait)
+class Promotion:
+    """Makes due jobs ready."""
+
+    def __init__(self, scope: Scope, call: Call, on_ready: Enqueued) -> None:
+        self._scope, self._call, self._on_ready = scope, call, on_ready
+        self._pause = GrowingPause()
+
+    def run(self) -> float:
+        """Move one batch; rest until the next is due."""
+        moved, wait = self._call(lambda: promote.promote_due(self._scope))
+        if moved:
+            self._on_ready(moved)
+        if wait == 0.0 and not moved:  # somebody else has locked all that is due
+            return self._pause.longer()
+        self._pause.reset()
+        return PROMOTE_SECONDS if wait is None else min(PROMOTE_SECONDS, wait)
 
 
-def expire(scope: Scope, call: Call, on_ready: Enqueued) -> float:
-    """Cancel pending jobs that are too late to start."""
-    moved: dependencies.Moved = call(lambda: promote.cancel_expired(scope))
-    if moved.released:
-        on_ready(moved.released)
-    return 0.0 if moved.cancelled else EXPIRE_SECONDS
+class Expiry:
+    """Cancels pending jobs that are too late to start.
 
-
-def reap(
-    scope: Scope,
-    call: Call,
-    decide: Callable[[ClaimedJob], Settlement],
-    on_settled: Callable[[Sequence[Settlement]], None],
-    seconds: float = REAP_SECONDS,
-    auto_retry: AutoRetry | None = None,
-) -> float:
-    """Take back jobs whose lease ran out: pending again, or dead when the budget is spent.
-
-    Rests ``seconds`` when there is none.
+    ``on_passed_over`` is called when dependents were left, which the net has to find.
     """
-    settlements, outcome = call(lambda: settle.reap(scope, decide, auto_retry=auto_retry))
-    for each in settlements:
-        logger.warning(
-            "lease of job %s (%s) ran out; now %s",
-            each.job_id,
-            each.task_name,
-            each.status,
-            extra={
-                "job_id": str(each.job_id),
-                "task_name": each.task_name,
-                "queue": parse_lane(each.lane).queue,
-            },
+
+    def __init__(
+        self, scope: Scope, call: Call, on_ready: Enqueued, on_passed_over: Callable[[], None]
+    ) -> None:
+        self._scope, self._call, self._on_ready = scope, call, on_ready
+        self._on_passed_over = on_passed_over
+        self._pause = GrowingPause()
+
+    def run(self) -> float:
+        """Cancel one batch."""
+        moved: dependencies.Moved = self._call(lambda: promote.cancel_expired(self._scope))
+        if moved.released:
+            self._on_ready(moved.released)
+        if moved.passed_over and not moved.cancelled:
+            return self._pause.longer()
+        self._pause.reset()
+        if moved.passed_over:
+            self._on_passed_over()
+        return 0.0 if moved.cancelled else EXPIRE_SECONDS
+
+
+class Reaper:
+    """Takes back jobs whose lease ran out: pending again, or dead when the budget is spent.
+
+    Rests ``seconds`` when there is none. ``on_passed_over``: see ``Expiry``.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        call: Call,
+        decide: Callable[[ClaimedJob], Settlement],
+        *,
+        on_settled: Callable[[Sequence[Settlement]], None],
+        on_passed_over: Callable[[], None],
+        seconds: float = REAP_SECONDS,
+        auto_retry: AutoRetry | None = None,
+    ) -> None:
+        self._scope, self._call, self._decide = scope, call, decide
+        self._on_settled, self._on_passed_over = on_settled, on_passed_over
+        self._seconds = seconds
+        self._auto_retry = auto_retry
+        self._pause = GrowingPause()
+
+    def run(self) -> float:
+        """Take back one batch."""
+        settlements, outcome = self._call(
+            lambda: settle.reap(self._scope, self._decide, auto_retry=self._auto_retry)
         )
-    on_settled(settlements)
-    return 0.0 if outcome.settled else seconds
+        for each in settlements:
+            _warn_of_lost(each)
+        self._on_settled(settlements)
+        if outcome.passed_over and not outcome.settled:
+            return self._pause.longer()
+        self._pause.reset()
+        if outcome.passed_over:
+            self._on_passed_over()
+        return 0.0 if outcome.settled else self._seconds
 
 
-def retry_dead(
-    scope: Scope,
-    call: Call,
-    most: int,
-    limited: Callable[[], Mapping[str, bool]],
-    on_ready: Enqueued,
-    seconds: float = RETRY_SECONDS,
-) -> float:
-    """Retry dead letters that are due, ``most`` times in a chain; rest ``seconds`` if none is."""
-    due: list[UUID] = call(lambda: revive.due_letters(scope))
-    if not due:
-        return seconds
+def _warn_of_lost(settlement: Settlement) -> None:
+    logger.warning(
+        "lease of job %s (%s) ran out; now %s",
+        settlement.job_id,
+        settlement.task_name,
+        settlement.status,
+        extra={
+            "job_id": str(settlement.job_id),
+            "task_name": settlement.task_name,
+            "queue": parse_lane(settlement.lane).queue,
+        },
+    )
 
-    def retry(letters: Sequence[UUID]) -> int:
-        verb = partial(revive.retry_due, scope, letters, most=most, limited=limited())
-        outcome: revive.Retried = call(verb)
+
+class DeadLetterRetries:
+    """Retries dead letters that are due, ``most`` times in a chain.
+
+    ``limited`` says of the tasks whose code is here whether they have a limit of their own.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        call: Call,
+        most: int,
+        limited: Callable[[], Mapping[str, bool]],
+        on_ready: Enqueued,
+        seconds: float = RETRY_SECONDS,
+    ) -> None:
+        self._scope, self._call, self._on_ready = scope, call, on_ready
+        self._most, self._limited = most, limited
+        self._seconds = seconds
+        self._pause = GrowingPause()
+
+    def run(self) -> float:
+        """Retry one batch; rest if none is due."""
+        due: list[UUID] = self._call(lambda: revive.due_letters(self._scope))
+        if not due:
+            return self._rest()
+        self._pause.reset()
+        try:
+            done = self._retry(due)
+        except BAD_ROW:
+            done = sum(map(self._retry_alone, due))
+        if done:
+            logger.info("%s dead letters retried", done)
+            self._on_ready(done)
+        return 0.0
+
+    def _rest(self) -> float:
+        if self._call(lambda: revive.seconds_until_due(self._scope)) == 0.0:
+            return self._pause.longer()  # somebody else has locked all that is due
+        self._pause.reset()
+        return self._seconds
+
+    def _retry(self, letters: Sequence[UUID]) -> int:
+        verb = partial(
+            revive.retry_due, self._scope, letters, most=self._most, limited=self._limited()
+        )
+        outcome: revive.Retried = self._call(verb)
         if outcome.revoked:
             logger.warning("%s dead letters of revoked tasks stay", len(outcome.revoked))
         return len(outcome.jobs)
 
-    try:
-        done = retry(due)
-    except _BAD_ROW:
-        done = 0
-        for each in due:
-            try:
-                done += retry([each])
-            except _BAD_ROW:
-                logger.exception("dead letter %s cannot be retried", each)
-                call(partial(revive.leave_letters, scope, [each]))
-    if done:
-        logger.info("%s dead letters retried", done)
-        on_ready(done)
-    return 0.0
+    def _retry_alone(self, letter: UUID) -> int:
+        try:
+            return self._retry([letter])
+        except BAD_ROW:
+            logger.exception("dead letter %s cannot be retried", letter)
+            self._call(partial(revive.leave_letters, self._scope, [letter]))
+            return 0
 
 
 def forget_workers(scope: Scope, call: Call) -> float:
@@ -142,6 +215,12 @@ class DependencyNet:
 
     def __init__(self, scope: Scope, call: Call, on_ready: Enqueued) -> None:
         self._scope, self._call, self._on_ready, self._after = scope, call, on_ready, 0
+        self._pause = GrowingPause()
+        self._is_needed_again = False
+
+    def walk_again(self) -> None:
+        """Begin anew soon after this walk: dependents were passed over, perhaps behind it."""
+        self._is_needed_again = True
 
     def run(self) -> float:
         """Walk on over the open edges."""
@@ -149,7 +228,15 @@ class DependencyNet:
         self._after, moved = self._call(lambda: dependencies.sweep_ended(self._scope, self._after))
         if moved.released:
             self._on_ready(moved.released)
-        return 1.0 if self._after else NET_SECONDS
+        if moved.passed_over:
+            self.walk_again()
+        if self._after:
+            return 1.0
+        if self._is_needed_again:
+            self._is_needed_again = False
+            return self._pause.longer()
+        self._pause.reset()
+        return NET_SECONDS
 
 
 class SessionNet:
@@ -164,63 +251,3 @@ class SessionNet:
         if moved:
             self._on_ready(moved)
         return 0.0 if self._after else NET_SECONDS
-
-
-class Periodic:
-    """Fires the schedules that are due."""
-
-    def __init__(
-        self,
-        scope: Scope,
-        call: Call,
-        build: Callable[[ScheduleRow, Sequence[datetime]], list[NewJob]],
-        on_ready: Enqueued,
-    ) -> None:
-        self._scope, self._call, self._build, self._on_ready = scope, call, build, on_ready
-
-    def run(self) -> float:
-        """Fire what is due; rest until the next run."""
-        ready, wait = self._call(lambda: schedules.due(self._scope))
-        failed = False
-        for row, now in ready:
-            try:
-                self._fire(row, now)
-            except (FlexiQError, ValueError, TypeError, ArithmeticError, LookupError):
-                # One bad row, whatever is wrong with it, must not stop the others.
-                failed = True
-                logger.exception("schedule %s cannot fire", row.name)
-        if ready:
-            return 1.0 if failed else 0.0
-        return SCHEDULE_SECONDS if wait is None else min(SCHEDULE_SECONDS, wait)
-
-    def _fire(self, row: ScheduleRow, now: datetime) -> None:
-        plan = plan_firing(
-            CronSchedule(expression=row.cron, timezone=row.timezone),
-            due=row.next_run_at,
-            now=now,
-            policy=MisfirePolicy(row.misfire_policy),
-            window=timedelta(milliseconds=row.misfire_window_ms),
-        )
-        jobs = self._build(row, plan.occurrences)
-        try:
-            fired = self._store(row, plan, jobs)
-        except TaskRevokedError:
-            logger.warning("schedule %s skips a run: %s is revoked", row.name, row.task_name)
-            fired = self._store(row, plan, [])
-        if fired:
-            self._on_ready(len(fired))
-        if plan.missed:
-            at_least = "at least " if plan.missed_is_capped else ""
-            logger.warning("schedule %s missed %s%s runs", row.name, at_least, plan.missed)
-
-    def _store(self, row: ScheduleRow, plan: FiringPlan, jobs: list[NewJob]) -> list[UUID] | None:
-        return self._call(  # type: ignore[no-any-return]
-            lambda: schedules.fire(
-                self._scope,
-                row,
-                jobs=jobs,
-                last_run_at=plan.occurrences[-1] if plan.occurrences else None,
-                next_run_at=plan.next_run,
-                missed=plan.missed,
-            )
-        )

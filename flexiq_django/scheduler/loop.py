@@ -24,6 +24,10 @@ class Interrupted(Exception):  # noqa: N818 - control flow
     """The process is stopping: what a chore waits for is given up."""
 
 
+class Blocked(Exception):  # noqa: N818 - control flow
+    """Other transactions hold what a chore needs, and it has waited for them long enough."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Chore:
     """A thing to do now and then. ``run`` returns the seconds it may rest.
@@ -37,6 +41,11 @@ class Chore:
     by_leader: bool = True
     is_nudged: bool = False
     due: float = 0.0
+    is_blocked: bool = False
+
+    def run_within(self, seconds: float) -> None:
+        """Run again no later than that."""
+        self.due = min(self.due, time.monotonic() + seconds)
 
 
 class ChoreLoop:
@@ -95,14 +104,28 @@ class ChoreLoop:
                 continue
             try:
                 rest = chore.run()
+                chore.is_blocked = False
             except Interrupted:
                 raise
+            except Blocked as error:
+                rest = self._pass_over(chore, error)
             except Exception:
                 logger.exception("chore %s failed; next try in %s s", chore.name, _AFTER_ERROR)
                 rest = _AFTER_ERROR
             chore.due = time.monotonic() + rest
         mine = [chore.due for chore in self._chores if is_leader or not chore.by_leader]
         return max(0.0, min([self._leader.due, *mine]) - time.monotonic())
+
+    def _pass_over(self, chore: Chore, error: Blocked) -> float:
+        if not chore.is_blocked:  # said once, or a transaction that stays open fills the log
+            logger.warning(
+                "chore %s waits for another transaction (%s); tried every %s s",
+                chore.name,
+                error,
+                _AFTER_ERROR,
+            )
+        chore.is_blocked = True
+        return _AFTER_ERROR
 
     def _is_leader(self, now: float) -> bool:
         try:

@@ -76,7 +76,8 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, Moved]
     """The net under ``recheck``: resolve open edges whose parent has ended or is gone.
 
     Looks at ``limit`` open edges with an id above ``after``. Returns the id to go on from (0 when
-    the walk is through) and what became of the dependents.
+    the walk is through) and what became of the dependents. Those that somebody else has locked
+    wait for the next walk.
     """
     database = open_database(scope)
     seen = list(
@@ -92,18 +93,22 @@ def sweep_ended(scope: Scope, after: int, limit: int = 500) -> tuple[int, Moved]
     moved = Moved([], 0)
     if ended:
         with database.transaction():
-            moved = resolve(database, ended)
+            moved = resolve(database, ended, only_free=True)
     return (seen[-1][0] if len(seen) == limit else 0), moved
 
 
 class Moved(NamedTuple):
-    """What became of dependents: the ids cancelled, and how many were released."""
+    """What became of dependents: the ids cancelled, and how many were released.
+
+    ``passed_over``: how many were left as they are, since somebody else has locked them.
+    """
 
     cancelled: list[UUID]
     released: int
+    passed_over: int = 0
 
 
-def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
+def resolve(database: Database, ended: Mapping[UUID, str], *, only_free: bool = False) -> Moved:
     """Move the dependents of jobs that have just ended, in the same transaction.
 
     Call it after the jobs' rows were written: only a look at the edges that comes after the row
@@ -111,9 +116,12 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
 
     A dependent all of whose parents are done becomes ready, or due. One whose parent failed is
     cancelled with everything that depends on it, unless its edge allows failure.
+
+    ``only_free`` passes over dependents that somebody else has locked instead of waiting for them.
+    Their edges stay open, so that ``sweep_ended`` finds them.
     """
     cancelled: list[UUID] = []
-    released = 0
+    released = passed_over = 0
     causes: dict[UUID, str] = {}
     while ended:
         found = edges.open_to(database, ended)
@@ -122,11 +130,16 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
         # Lock the dependents before looking at their other edges: two parents that end at the same
         # moment would otherwise each see the other's edge still open, and nobody would release.
         columns = "id, status, queue, deployment_id, session_id, session_slot"
+        children = {edge.child for edge in found}
         rows = {
             database.read_id(row[0]): row
-            for row in database.lock_rows(columns, sorted({edge.child for edge in found}))
+            for row in database.lock_rows(columns, sorted(children), only_free=only_free)
         }
-        still_open = edges.still_open(database, sorted({edge.child for edge in found}))
+        if only_free:
+            held = _existing(database, children - rows.keys())
+            children -= held
+            passed_over += len(held)
+        still_open = edges.still_open(database, sorted(children))
         # Not one that was closed while we waited: its job was moved, or was told to go without us.
         found = [edge for edge in found if edge.id in still_open]
         edges.close(database, found)
@@ -154,7 +167,7 @@ def resolve(database: Database, ended: Mapping[UUID, str]) -> Moved:
         lines = {waiting[key][5] for key in fallen} - {None}
         released += sessions.hand_on(database, lines) if lines else 0
         ended = dict.fromkeys(fallen, _CANCELLED)
-    return Moved(cancelled, released)
+    return Moved(cancelled, released, passed_over)
 
 
 def _cause(parent: UUID, status: str) -> str:
@@ -177,6 +190,16 @@ def _statuses(database: Database, ids: set[UUID]) -> dict[UUID, str]:
             rows = model.objects.using(alias).filter(namespace=namespace, id__in=chunk)
             found.update(rows.values_list("id", "status"))
     return found
+
+
+def _existing(database: Database, ids: set[UUID]) -> set[UUID]:
+    """Those of the jobs that are in the hot table."""
+    jobs = Job.objects.using(database.scope.using)
+    return {
+        key
+        for chunk in chunks(sorted(ids))
+        for key in jobs.filter(id__in=chunk).values_list("id", flat=True)
+    }
 
 
 def _archived(database: Database, ids: set[UUID]) -> dict[UUID, str]:

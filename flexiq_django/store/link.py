@@ -51,18 +51,23 @@ def set_up(scope: Scope, silence: float) -> None:
     open_database(scope).prepare_worker(silence)
 
 
+def limit_lock_waits(scope: Scope, seconds: float) -> None:
+    """Have a connection that was set up wait no longer for a lock: that is a conflict then."""
+    open_database(scope).limit_lock_waits(seconds)
+
+
 def trouble(scope: Scope, error: BaseException) -> Trouble | None:
     """Why a statement failed through no fault of its own; ``None`` for a real error."""
     return open_database(scope).trouble(error)
 
 
-def call(scope: Scope, verb: Callable[[], R]) -> R:
-    """Call a verb; again, for some seconds, where another transaction was in its way.
+def call(scope: Scope, verb: Callable[[], R], *, patience: float = _PATIENCE) -> R:
+    """Call a verb; again, for ``patience`` seconds, where another transaction was in its way.
 
     Inside a transaction of the caller once: what was done there before would be missing.
     """
     database = open_database(scope)
-    turns = tries(_PATIENCE)
+    turns = tries(patience)
     next(turns)
     while True:
         try:

@@ -131,6 +131,17 @@ def spend_retries(database: Database, tasks: Mapping[str, int]) -> dict[str, int
     return paid
 
 
+def held_budgets(database: Database, tasks: Collection[str]) -> set[str]:
+    """Those of the tasks whose retry budget somebody else has locked; the others are ours now."""
+    named = {f"name{number}": name for number, name in enumerate(sorted(tasks))}
+    sql = (
+        f"SELECT name FROM {TASKS} WHERE namespace = %(namespace)s"  # noqa: S608
+        f" AND name IN ({', '.join(f'%({name})s' for name in named)})"
+    )
+    free = database.fetch(f"{sql} ORDER BY id{database.for_update_of_free}", named)
+    return {name for (name,) in database.fetch(sql, named)} - {name for (name,) in free}
+
+
 def return_retries(database: Database, tasks: Mapping[str, int]) -> None:
     """Put tokens back that ``spend_retries`` has taken in this transaction, for naught."""
     _put_back(database, "task", tasks, _RETRIES)

@@ -26,24 +26,33 @@ def promote_due(scope: Scope) -> tuple[int, float | None]:
 
 
 def cancel_expired(scope: Scope, *, limit: int = 100) -> dependencies.Moved:
-    """Cancel pending jobs that are too late to start, with their dependents; what became of all."""
+    """Cancel pending jobs that are too late to start, with their dependents; what became of all.
+
+    Whatever somebody else has locked is passed over.
+    """
     database = open_database(scope)
-    due = database.fetch(
+    due = (
         f"SELECT id FROM {JOBS} WHERE namespace = %(namespace)s"  # noqa: S608
-        " AND expires_at <= {now} AND status = 'pending' ORDER BY expires_at LIMIT %(limit)s",
-        {"limit": limit},
+        " AND expires_at <= {now} AND status = 'pending' ORDER BY expires_at LIMIT %(limit)s"
     )
-    if not due:
+    if not database.fetch(due, {"limit": 1}):  # the usual answer, without a transaction
         return dependencies.Moved([], 0)
     with database.transaction():
+        expired = database.fetch(due + database.for_update_of_free, {"limit": limit})
+        if not expired:
+            return dependencies.Moved([], 0, passed_over=1)
         cancelled = database.update_joined(
             JOBS,
             dependencies.cancel_assignments(database, error="'expired'"),
             {"id": "id"},
-            [{"id": database.id_text(database.read_id(key))} for (key,) in due],
+            [{"id": database.id_text(database.read_id(key))} for (key,) in expired],
             "j.status = 'pending' AND j.expires_at <= {now}",
         )
         history.note_replay_errors(database, cancelled)
         handed_on = sessions.hand_on_after(database, cancelled)
-        moved = dependencies.resolve(database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value))
-    return dependencies.Moved(sorted(cancelled) + moved.cancelled, handed_on + moved.released)
+        moved = dependencies.resolve(
+            database, dict.fromkeys(cancelled, JobStatus.CANCELLED.value), only_free=True
+        )
+    return dependencies.Moved(
+        sorted(cancelled) + moved.cancelled, handed_on + moved.released, moved.passed_over
+    )

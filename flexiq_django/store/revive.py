@@ -181,13 +181,17 @@ def retry_dead(
 
 
 def due_letters(scope: Scope, *, limit: int = 100) -> list[UUID]:
-    """Dead letters that are due to be retried by themselves, longest due first."""
+    """Dead letters that are due to be retried by themselves, longest due first.
+
+    Without those that somebody else has locked, however many: they hide none of the others.
+    """
     database = open_database(scope)
     return [
         database.read_id(key)
         for (key,) in database.fetch(
             f"SELECT id FROM {DEAD} WHERE namespace = %(namespace)s"  # noqa: S608
-            " AND auto_retry_at <= {now} ORDER BY auto_retry_at LIMIT %(limit)s",
+            " AND auto_retry_at <= {now} ORDER BY auto_retry_at LIMIT %(limit)s"
+            f"{database.for_update_of_free}",
             {"limit": limit},
         )
     ]
@@ -204,13 +208,12 @@ def retry_due(
     """``retry_dead`` for letters that were due.
 
     One whose chain was retried ``most`` times already, or whose task is revoked, is left to a
-    person: it is not due any more.
+    person: it is not due any more. One that somebody else has locked is passed over.
     """
     database = open_database(scope)
     with database.transaction():
-        letters = [
-            row for row in _lock_letters(database, letter_ids) if row["auto_retry_at"] is not None
-        ]
+        locked = _lock_letters(database, letter_ids, only_free=True)
+        letters = [row for row in locked if row["auto_retry_at"] is not None]
         outcome = _retry(
             database, [row for row in letters if row["dlq_retry_count"] < most], limited
         )
@@ -223,13 +226,17 @@ def leave_letters(scope: Scope, letter_ids: Collection[UUID]) -> None:
     _leave(open_database(scope), letter_ids)
 
 
-def _lock_letters(database: Database, letter_ids: Collection[UUID]) -> list[dict[str, Any]]:
+def _lock_letters(
+    database: Database, letter_ids: Collection[UUID], *, only_free: bool = False
+) -> list[dict[str, Any]]:
     """The letters of these that are there, oldest first; nobody else can retry or delete them."""
     if not letter_ids:
         return []
     rows = [
         dict(zip(_LETTER, row, strict=True))
-        for row in database.lock_rows(", ".join(_LETTER), sorted(letter_ids), table=DEAD)
+        for row in database.lock_rows(
+            ", ".join(_LETTER), sorted(letter_ids), table=DEAD, only_free=only_free
+        )
     ]
     for row in rows:
         row["id"] = database.read_id(row["id"])

@@ -21,6 +21,10 @@ FORGOTTEN_AFTER_MS = 300_000
 _NAMED = "namespace = %(namespace)s AND name = %(name)s"
 
 
+#: Where a walk over the schedules stands: the next run and the id of the last that was read.
+Place = tuple[datetime, int]
+
+
 class ScheduleRow(NamedTuple):
     """A stored schedule."""
 
@@ -37,6 +41,17 @@ class ScheduleRow(NamedTuple):
     next_run_at: datetime
     last_run_at: datetime | None
     missed_count: int
+
+
+class Due(NamedTuple):
+    """Schedules to fire, each with the database's time, and the seconds until the next is due.
+
+    ``wait`` is ``None`` when no later one was read; ``after`` is where more may be due, if so.
+    """
+
+    ready: list[tuple[ScheduleRow, datetime]]
+    wait: float | None
+    after: Place | None
 
 
 def declare(scope: Scope, row: dict[str, Any], next_run_at: datetime) -> None:
@@ -82,30 +97,32 @@ def _insert(scope: Scope, params: dict[str, Any], names: Sequence[str]) -> None:
                 raise
 
 
-def due(
-    scope: Scope, *, limit: int = 100
-) -> tuple[list[tuple[ScheduleRow, datetime]], float | None]:
-    """Schedules to fire, each with the database's time, and the seconds until the next is due.
-
-    ``None`` for the seconds when no further schedule is enabled.
-    """
+def due(scope: Scope, *, limit: int = 100, after: Place | None = None) -> Due:
+    """The next of the enabled schedules, in the order in which they are due."""
     database = open_database(scope)
     fresh = database.plus_ms("{now}", f"-{FORGOTTEN_AFTER_MS}")
+    params: dict[str, Any] = {"limit": limit}
+    behind = ""
+    if after is not None:
+        behind = " AND (next_run_at > %(at)s OR next_run_at = %(at)s AND id > %(id)s)"
+        params |= {"at": database.moment(after[0]), "id": after[1]}
     rows = database.fetch(
         f"SELECT {', '.join(ScheduleRow._fields)}, {{now}} FROM {SCHEDULES}"  # noqa: S608
         f" WHERE namespace = %(namespace)s AND enabled = {database.true}"
-        f" AND (declared_at IS NULL OR declared_at >= {fresh})"
-        " ORDER BY next_run_at LIMIT %(limit)s",
-        {"limit": limit},
+        f" AND (declared_at IS NULL OR declared_at >= {fresh}){behind}"
+        " ORDER BY next_run_at, id LIMIT %(limit)s",
+        params,
     )
     if not rows:
-        return [], None
+        return Due([], None, None)
     now = database.read(rows[0][-1])
     assert now is not None  # noqa: S101 - a clock never answers NULL
     found = [_row(database, row[:-1]) for row in rows]
     ready = [(row, now) for row in found if row.next_run_at <= now]
-    later = [row.next_run_at for row in found if row.next_run_at > now]
-    return ready, (min(later) - now).total_seconds() if later else None
+    if len(ready) < len(found):
+        return Due(ready, (found[len(ready)].next_run_at - now).total_seconds(), None)
+    last = found[-1]
+    return Due(ready, None, (last.next_run_at, last.id) if len(found) == limit else None)
 
 
 def fire(

@@ -57,7 +57,9 @@ _METRIC = {
 class Settled:
     """What became of a batch: jobs settled and fenced out, dependents cancelled.
 
-    ``released``: how many dependents and next jobs of a session may go now.
+    ``released``: how many dependents and next jobs of a session may go now. ``passed_over``: how
+    many dependents were left to the sweep, as somebody else has locked them; above 0 also if all
+    lost jobs were left for that reason.
 
     ``buried``: jobs that are dead because the retry budget of their task is used up. ``stopped``:
     jobs that were to be paused, and are cancelled as somebody had asked for that.
@@ -69,6 +71,7 @@ class Settled:
     stopped: frozenset[UUID] = frozenset()
     cancelled: list[UUID] = field(default_factory=list)
     released: int = 0
+    passed_over: int = 0
 
 
 def settle(
@@ -132,16 +135,18 @@ def reap(
     """Settle running jobs whose lease is over, as ``decide`` says; what was settled.
 
     A heartbeat that arrives first wins: the lease is judged again by the statement that writes.
-    With ``unseen_ms`` jobs stay that were written to less than so many milliseconds ago.
+    With ``unseen_ms`` jobs stay that were written to less than so many milliseconds ago. Jobs and
+    dependents that somebody else has locked are passed over.
     """
     database = open_database(scope)
     if not lease.any_expired(database):  # the usual answer, without a transaction
         return [], Settled()
     with database.transaction():
         unseen = lease.unseen(database, unseen_ms)
-        settlements = [decide(job) for job in lease.expired(database, limit, unseen)]
-        if not settlements:
-            return [], Settled()
+        lost = [decide(job) for job in lease.expired(database, limit, unseen)]
+        settlements = verdicts.with_free_budget(database, lost)
+        if not settlements:  # then nothing was written, and all is as before
+            return [], Settled(passed_over=1)
         # Without its token the job is out of reach for the attempt that was lost.
         outcome = settle_inside(
             database,
@@ -149,6 +154,7 @@ def reap(
             f"{_FENCE} AND j.lease_at <= {{now}}{unseen}",
             {"token": "NULL"},
             auto_retry=auto_retry,
+            only_free=True,
         )
     written = verdicts.as_written(settlements, outcome.buried, outcome.stopped)
     return [each for each in written if each.job_id in outcome.settled], outcome
@@ -161,10 +167,12 @@ def settle_inside(
     extra: Mapping[str, str] | None = None,
     *,
     auto_retry: AutoRetry | None = None,
+    only_free: bool = False,
 ) -> Settled:
     """Settle in the transaction at hand those attempts that meet ``where``, which is SQL.
 
-    ``extra`` are assignments beside those that every end of an attempt makes.
+    ``extra`` are assignments beside those that every end of an attempt makes. ``only_free`` is that
+    of ``dependencies.resolve``.
     """
     settlements, buried = verdicts.within_budget(database, settlements)
     settlements, stopped = verdicts.unless_stopped(database, settlements)
@@ -185,7 +193,7 @@ def settle_inside(
         history.note_replay_errors(database, bad)
     named = {each.session_id for each in survivors if each.session_id and each.status in _ENDED}
     handed_on = sessions.hand_on(database, named) if named else 0
-    moved = dependencies.resolve(database, ended)
+    moved = dependencies.resolve(database, ended, only_free=only_free)
     return Settled(
         settled=frozenset(done),
         lost=lost,
@@ -193,6 +201,7 @@ def settle_inside(
         stopped=stopped & done,
         cancelled=moved.cancelled,
         released=moved.released + handed_on,
+        passed_over=moved.passed_over,
     )
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from flexiq_django.core.outcome import CANCELLED
 from flexiq_django.core.records import Settlement
 from flexiq_django.core.status import JobStatus
-from flexiq_django.store.meter import return_retries, spend_retries
+from flexiq_django.store.meter import held_budgets, return_retries, spend_retries
 from flexiq_django.store.vendors.base import JOBS, Database
 from flexiq_django.store.vendors.batches import json_batches
 
@@ -53,6 +53,13 @@ def within_budget(database: Database, settlements: Sequence[Settlement]) -> Judg
             if left[each.task_name] < 0:
                 refused.add(each.job_id)
     return _bury(settlements, refused), frozenset(refused)
+
+
+def with_free_budget(database: Database, settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Without those whose retry budget somebody else has locked, for who must not wait for it."""
+    asked = {each.task_name for each in settlements if each.is_budgeted}
+    held = held_budgets(database, asked) if asked else set()
+    return [each for each in settlements if not (each.is_budgeted and each.task_name in held)]
 
 
 def give_back(database: Database, lost: Sequence[Settlement]) -> None:

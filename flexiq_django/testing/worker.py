@@ -20,7 +20,8 @@ from flexiq_django.core.outcome import Outcome, decide
 from flexiq_django.core.records import ClaimedJob, Settlement
 from flexiq_django.core.status import JobStatus
 from flexiq_django.exceptions import JobPaused
-from flexiq_django.scheduler.chores import Periodic, retry_dead
+from flexiq_django.scheduler.chores import DeadLetterRetries
+from flexiq_django.scheduler.periodic import Periodic
 from flexiq_django.store import (
     claim,
     gates,
@@ -86,7 +87,7 @@ class InlineWorker:
     def _next_moment(self, now: datetime, until: datetime) -> datetime:
         """When something is due next, at the latest ``until``."""
         scope = self._at(now)
-        waits = [promote.promote_due(scope)[1], schedules.due(scope)[1], self._opens_in]
+        waits = [promote.promote_due(scope)[1], schedules.due(scope).wait, self._opens_in]
         if self._auto_retry is not None:
             waits.append(revive.seconds_until_due(scope))
         later = [now + timedelta(seconds=wait) for wait in waits if wait]
@@ -130,7 +131,8 @@ class InlineWorker:
         if self._auto_retry is None:
             return
         most, limited = self._auto_retry.most, self._catalogue.limited
-        while not retry_dead(scope, _call, most, limited, lambda _count: None):
+        retries = DeadLetterRetries(scope, _call, most, limited, lambda _count: None)
+        while not retries.run():
             pass
 
     def _claim(self, scope: Scope) -> list[ClaimedJob]:

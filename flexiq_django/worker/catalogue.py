@@ -17,6 +17,7 @@ from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
+from flexiq_django.scheduler.loop import Blocked
 from flexiq_django.store import inspect, schedules, steer
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
@@ -80,9 +81,15 @@ class Catalogue:
         declared = [each for queue in own for each in queue.schedules.values()]
         if declared:
             now = call(lambda: inspect.read_clock(self._scope))
+            blocked: Blocked | None = None
             for schedule in declared:
                 following = schedule.cron.next_after(now)
-                call(partial(schedules.declare, self._scope, schedule.row(), following))
+                try:
+                    call(partial(schedules.declare, self._scope, schedule.row(), following))
+                except Blocked as error:  # the others fire only as long as they are declared
+                    blocked = error
+            if blocked is not None:
+                raise blocked
         return 60.0
 
     def build(self, row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:

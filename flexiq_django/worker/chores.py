@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
-from flexiq_django.core.records import AutoRetry, Settlement
+from flexiq_django.core.records import Settlement
 from flexiq_django.scheduler import chores
-from flexiq_django.scheduler.chores import Call
+from flexiq_django.scheduler.chores import Call, Enqueued
 from flexiq_django.scheduler.leader import TTL_SECONDS, Leader
 from flexiq_django.scheduler.loop import Chore, ChoreLoop
+from flexiq_django.scheduler.pauses import SHORTEST
+from flexiq_django.scheduler.periodic import Periodic
 from flexiq_django.scheduler.sweeping import Archival, RetentionSweep
 from flexiq_django.scheduler.watching import FleetWatch, LaneWatch
 from flexiq_django.store import election, link
@@ -18,6 +19,9 @@ from flexiq_django.worker.catalogue import Catalogue
 from flexiq_django.worker.connections import Keeper
 from flexiq_django.worker.options import WorkerOptions
 from flexiq_django.worker.readiness import watch_contract
+
+#: Seconds for which giving up leadership is tried while others write.
+RESIGN_SECONDS = 1.0
 
 
 def build_chores(
@@ -43,32 +47,35 @@ def build_chores(
             on_reaped(settlements)
             ready(len(settlements))
 
-    reap_seconds = min(chores.REAP_SECONDS, options.lock_grace / 2)
-    net = chores.DependencyNet(scope, call, ready)
-    periodic = chores.Periodic(scope, call, catalogue.build, ready)
-
-    auto_retry = options.auto_retry
-
     def chore(name: str, run: Callable[[], float], **options: Any) -> Chore:
         return Chore(name=name, run=run, **options)
 
-    def reap() -> float:
-        return chores.reap(scope, call, catalogue.lost, told, reap_seconds, auto_retry)
+    net = chores.DependencyNet(scope, call, ready)
+    catching = chore("dependencies", net.run)
 
-    def retry_dead(policy: AutoRetry) -> float:
-        seconds = min(chores.RETRY_SECONDS, max(1.0, policy.delay_ms / 1000))
-        return chores.retry_dead(scope, call, policy.most, catalogue.limited, ready, seconds)
+    def on_passed_over() -> None:
+        net.walk_again()
+        catching.run_within(SHORTEST)
 
+    reaper = chores.Reaper(
+        scope,
+        call,
+        catalogue.lost,
+        on_settled=told,
+        on_passed_over=on_passed_over,
+        seconds=min(chores.REAP_SECONDS, options.lock_grace / 2),
+        auto_retry=options.auto_retry,
+    )
     return ChoreLoop(
         _leader(options, call, holder),
         [
-            chore("promote", lambda: chores.promote_due(scope, call, ready), is_nudged=True),
-            chore("periodic", periodic.run),
-            chore("reap", reap),
-            chore("expire", lambda: chores.expire(scope, call, ready)),
-            chore("dependencies", net.run),
+            chore("promote", chores.Promotion(scope, call, ready).run, is_nudged=True),
+            chore("periodic", Periodic(scope, call, catalogue.build, ready).run),
+            chore("reap", reaper.run),
+            chore("expire", chores.Expiry(scope, call, ready, on_passed_over).run),
+            catching,
             chore("sessions", chores.SessionNet(scope, call, ready).run),
-            *([chore("dead letters", partial(retry_dead, auto_retry))] if auto_retry else []),
+            *_retrying_dead(options, call, catalogue, ready),
             *_keeping_small(options, call),
             chore("workers", lambda: chores.forget_workers(scope, call)),
             chore("lanes", LaneWatch(scope, call).run),
@@ -80,12 +87,27 @@ def build_chores(
     )
 
 
+def _retrying_dead(
+    options: WorkerOptions, call: Call, catalogue: Catalogue, ready: Enqueued
+) -> Iterator[Chore]:
+    policy = options.auto_retry
+    if policy is not None:
+        seconds = min(chores.RETRY_SECONDS, max(1.0, policy.delay_ms / 1000))
+        retries = chores.DeadLetterRetries(
+            options.scope, call, policy.most, catalogue.limited, ready, seconds
+        )
+        yield Chore(name="dead letters", run=retries.run)
+
+
 def _leader(options: WorkerOptions, call: Call, holder: str) -> Leader:
     # A lost job should not wait much longer for a leader than for the end of its lease.
     scope, ttl = options.scope, min(TTL_SECONDS, options.lock_grace)
     return Leader(
         lambda: call(lambda: election.acquire(scope, "leader", holder, ttl_ms=round(ttl * 1000))),
-        lambda: election.resign(scope, "leader", holder),
+        # Not by the keeper, which gives up at once when the worker stops.
+        lambda: link.call(
+            scope, lambda: election.resign(scope, "leader", holder), patience=RESIGN_SECONDS
+        ),
         ttl=ttl,
     )
 

@@ -18,7 +18,7 @@ from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
 from flexiq_django.exceptions import ConfigurationError
-from flexiq_django.scheduler.loop import Interrupted
+from flexiq_django.scheduler.loop import Blocked, Interrupted
 from flexiq_django.store import link
 from flexiq_django.store.scope import Scope
 
@@ -52,7 +52,8 @@ class Keeper:
 
     A conflict with another transaction is tried again at once, an outage with a growing pause on a
     new connection; any other error is the caller's. ``must_give_up`` ends the waiting with
-    ``GaveUp``.
+    ``GaveUp``. With ``patience`` no statement waits longer than so many seconds for rows that
+    others have locked, and conflicts that go on for as long end with ``Blocked``.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class Keeper:
         *,
         is_own: bool = True,
         silence: float = 20.0,
+        patience: float | None = None,
     ) -> None:
         self._scope = scope
         self._is_own = is_own
         self._silence = silence
+        self._patience = patience
         self._must_give_up = must_give_up
         #: How often the database was found to be away.
         self.outages = 0
@@ -84,6 +87,7 @@ class Keeper:
 
     def _persist(self, verb: Callable[[], R]) -> R:
         conflict_pause, outage_pause = 0.0003, 0.1
+        began = time.monotonic()
         while True:
             try:
                 self._prepare()
@@ -98,6 +102,8 @@ class Keeper:
                 if self._must_give_up():
                     raise GaveUp from error
                 if trouble == "conflict":
+                    if self._is_out_of_patience(began):
+                        raise Blocked(gist(error)) from error
                     time.sleep(conflict_pause * (0.5 + random.random()))  # noqa: S311, TID251
                     conflict_pause = min(conflict_pause * 1.5, _LONGEST_CONFLICT_PAUSE)
                     continue
@@ -112,6 +118,10 @@ class Keeper:
                 self.close()
                 self._pause(outage_pause)
                 outage_pause = min(outage_pause * 2, _LONGEST_OUTAGE_PAUSE)
+                began = time.monotonic()
+
+    def _is_out_of_patience(self, began: float) -> bool:
+        return self._patience is not None and time.monotonic() - began >= self._patience
 
     def _prepare(self) -> None:
         if not self._is_own:
@@ -127,6 +137,8 @@ class Keeper:
             link.limit_silence(self._scope, self._silence)
             connection.ensure_connection()
         link.set_up(self._scope, self._silence)
+        if self._patience is not None:
+            link.limit_lock_waits(self._scope, self._patience)
         setattr(connection, _SET_UP, connection.connection)
 
     def _pause(self, seconds: float) -> None:

@@ -24,6 +24,10 @@ from flexiq_django.worker.spawned import run_bodies
 from flexiq_django.worker.timekeeper import Timekeeper
 from flexiq_django.worker.waking import make_waker
 
+#: Seconds a chore waits for rows that others have locked, where it cannot pass over them: the other
+#: chores, on the same thread, wait with it.
+CHORE_PATIENCE = 1.0
+
 #: Threads that settle, each with a connection, where writers need not wait for each other.
 SETTLERS = 2
 
@@ -98,8 +102,11 @@ class Parts:
 
     # --- making them ------------------------------------------------------------------------------
 
-    def _make_keeper(self, must_give_up: Callable[[], bool]) -> Keeper:
-        return Keeper(self._options.scope, must_give_up, silence=self._options.silence)
+    def _make_keeper(
+        self, must_give_up: Callable[[], bool], *, patience: float | None = None
+    ) -> Keeper:
+        options = self._options
+        return Keeper(options.scope, must_give_up, silence=options.silence, patience=patience)
 
     def _make_settler(self) -> Settler:
         scope = self._options.scope
@@ -133,9 +140,11 @@ class Parts:
     def _make_chores(
         self, is_stopping: Callable[[], bool], on_refused: Callable[[], None]
     ) -> ChoreLoop:
+        # With but one writer whoever waits, waits for everything: no chore could go on before it.
+        patience = None if link.has_one_writer(self._options.scope) else CHORE_PATIENCE
         return build_chores(
             self._options,
-            self._make_keeper(is_stopping),
+            self._make_keeper(is_stopping, patience=patience),
             self.catalogue,
             holder=self._worker_id,
             on_ready=lambda _count: self.loop.woken(),

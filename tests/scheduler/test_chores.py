@@ -1,30 +1,35 @@
 """The chores themselves: what each does, and how long it may rest afterwards."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import DataError
+from django.db import DataError, transaction
 
 from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
-from flexiq_django.exceptions import InvalidOptionError
-from flexiq_django.models import DeadLetter, Job, PeriodicTask, Worker
+from flexiq_django.models import DeadLetter, Job, Worker
 from flexiq_django.scheduler import chores
-from flexiq_django.scheduler.chores import DependencyNet, Periodic, SessionNet
-from flexiq_django.store import revive
+from flexiq_django.scheduler.chores import (
+    DeadLetterRetries,
+    DependencyNet,
+    Expiry,
+    Promotion,
+    Reaper,
+    SessionNet,
+)
+from flexiq_django.store import dependencies, promote, revive, settle
+from flexiq_django.store.dependencies import Moved
 from flexiq_django.store.ids import new_id
-from flexiq_django.store.schedules import ScheduleRow
+from flexiq_django.store.settle import Settled
+from tests.concurrency import OtherConnection
 from tests.factories import (
     NOW,
     DeadLetterFactory,
     JobDependencyFactory,
     JobFactory,
-    NewJobFactory,
-    PeriodicTaskFactory,
     TaskStateFactory,
     WorkerFactory,
     at,
@@ -49,25 +54,26 @@ def test_promotion_rests_until_the_next_job_is_due() -> None:
     enqueue(2, delay_ms=1_000)
     enqueue_one(delay_ms=1_750)
 
-    assert chores.promote_due(at(1), call, ready.append) == pytest.approx(0.75)
+    assert Promotion(at(1), call, ready.append).run() == pytest.approx(0.75)
     assert ready == [2]
-    assert chores.promote_due(at(1.25), call, ready.append) == pytest.approx(0.5)
+    assert Promotion(at(1.25), call, ready.append).run() == pytest.approx(0.5)
     assert ready == [2]
-    assert chores.promote_due(at(9), call, ready.append) == chores.PROMOTE_SECONDS
+    assert Promotion(at(9), call, ready.append).run() == chores.PROMOTE_SECONDS
     assert ready == [2, 1]
 
 
 def test_promotion_never_rests_long() -> None:
     enqueue_one(delay_ms=10**6)
 
-    assert chores.promote_due(at(), call, pytest.fail) == chores.PROMOTE_SECONDS
+    assert Promotion(at(), call, pytest.fail).run() == chores.PROMOTE_SECONDS
 
 
 def test_expiry_goes_on_while_there_is_something() -> None:
     enqueue_one(expires_ms=1)
 
-    assert chores.expire(at(1), call, pytest.fail) == 0
-    assert chores.expire(at(1), call, pytest.fail) == chores.EXPIRE_SECONDS
+    expiry = Expiry(at(1), call, pytest.fail, pytest.fail)
+
+    assert [expiry.run(), expiry.run()] == [0, chores.EXPIRE_SECONDS]
 
 
 def test_expiry_tells_of_what_may_go_now() -> None:
@@ -77,7 +83,7 @@ def test_expiry_tells_of_what_may_go_now() -> None:
     enqueue_one(session_id="s")
     ready: list[int] = []
 
-    chores.expire(at(1), call, ready.append)
+    Expiry(at(1), call, ready.append, pytest.fail).run()
 
     assert ready == [2]
 
@@ -89,8 +95,9 @@ def test_reaping_tells_what_it_settled_and_goes_on() -> None:
     def tell(settlements: Sequence[Settlement]) -> None:
         told.append([each.job_id for each in settlements])
 
-    assert chores.reap(at(), call, lost, tell) == 0
-    assert chores.reap(at(), call, lost, tell) == chores.REAP_SECONDS
+    reaper = Reaper(at(), call, lost, on_settled=tell, on_passed_over=pytest.fail)
+
+    assert [reaper.run(), reaper.run()] == [0, chores.REAP_SECONDS]
     assert told == [[job.id], []]
     assert stored(job.id).status == "pending"
 
@@ -100,7 +107,7 @@ def test_reaping_tells_what_it_settled_and_goes_on() -> None:
 
 def retry_dead(seconds: float, ready: list[int] | None = None) -> float:
     told: list[int] = [] if ready is None else ready
-    return chores.retry_dead(at(seconds), call, 3, dict, told.append)
+    return DeadLetterRetries(at(seconds), call, 3, dict, told.append).run()
 
 
 def test_dead_letters_are_retried_when_they_are_due() -> None:
@@ -192,94 +199,116 @@ def test_the_net_goes_on_at_once_until_it_has_seen_every_line() -> None:
     assert stored(lost.id).session_slot == "b"
 
 
-# --- schedules ------------------------------------------------------------------------------------
+# --- rows that others hold ------------------------------------------------------------------------
 
 
-def build(row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:
-    if row.task_name == "app.bad":
-        raise InvalidOptionError("bad payload")
-    return [NewJobFactory(task_name=row.task_name, metadata=str(each)) for each in occurrences]
+def shortly(run: Callable[[], float]) -> list[float]:
+    """How long a chore rests that can do nothing, time after time."""
+    return [run() for _ in range(7)]
 
 
-def fire(seconds: float, ready: list[int] | None = None) -> float:
-    fired: list[int] = [] if ready is None else ready
-    return Periodic(at(seconds), call, build, fired.append).run()
+GROWING = [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
-def test_what_is_due_fires_and_moves_on() -> None:
-    ready: list[int] = []
-    PeriodicTaskFactory(name="hourly")
-
-    assert fire(1, ready) == 0  # look again at once
-
-    assert ready == [1]
-    assert Job.objects.get().metadata == str(NOW)
-    row = PeriodicTask.objects.get()
-    assert (row.next_run_at, row.last_run_at) == (later(3_600), NOW)
-    assert (row.missed_count, row.last_job_id) == (0, Job.objects.get().id)
-
-
-def test_the_chore_rests_until_the_next_run() -> None:
-    assert fire(0) == chores.SCHEDULE_SECONDS
-    PeriodicTaskFactory(next_run_at=later(4))
-    assert fire(0) == pytest.approx(4)
-    PeriodicTask.objects.update(next_run_at=later(9_999))
-    assert fire(0) == chores.SCHEDULE_SECONDS
-
-
-@pytest.mark.parametrize(
-    ("policy", "fired", "missed"), [("skip", 0, 3), ("once", 1, 2), ("all", 2, 1)]
-)
-def test_runs_that_were_missed(
-    policy: str, fired: int, missed: int, caplog: pytest.LogCaptureFixture
+def test_promotion_does_not_spin_over_jobs_that_others_hold(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = 2.5 * 3_600
-    PeriodicTaskFactory(
-        name="s", misfire_policy=policy, misfire_window_ms=2 * 3_600_000, declared_at=later(now)
+    answers = [*[(0, 0.0)] * 7, (3, 0.0), (0, 0.0), (0, None), (0, 0.0)]
+    monkeypatch.setattr(promote, "promote_due", lambda _scope: answers.pop(0))
+    chore = Promotion(at(), call, lambda _count: None)
+
+    assert shortly(chore.run) == GROWING
+    assert [chore.run() for _ in range(4)] == [0, 0.05, chores.PROMOTE_SECONDS, 0.05]
+
+
+def test_expiry_looks_again_soon_for_jobs_that_others_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = [*[Moved([], 0, 1)] * 7, Moved([new_id()], 0, 2), Moved([], 0, 1), Moved([], 0)]
+    monkeypatch.setattr(promote, "cancel_expired", lambda _scope: answers.pop(0))
+    passed_over: list[bool] = []
+    chore = Expiry(at(), call, pytest.fail, lambda: passed_over.append(True))
+
+    assert shortly(chore.run) == GROWING
+    assert not passed_over
+    assert [chore.run() for _ in range(3)] == [0, 0.05, chores.EXPIRE_SECONDS]
+    assert passed_over == [True]  # the net has to find the dependents
+
+
+def test_reaping_looks_again_soon_for_jobs_that_others_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    took = Settled(settled=frozenset([new_id()]), passed_over=1)
+    answers = [*[Settled(passed_over=1)] * 7, took, Settled(passed_over=1), Settled()]
+    monkeypatch.setattr(settle, "reap", lambda *_, **__: ([], answers.pop(0)))
+    passed_over: list[bool] = []
+    chore = Reaper(
+        at(),
+        call,
+        lost,
+        on_settled=lambda _settlements: None,
+        on_passed_over=lambda: passed_over.append(True),
     )
 
-    fire(now)
-
-    assert Job.objects.count() == fired
-    row = PeriodicTask.objects.get()
-    assert (row.missed_count, row.next_run_at) == (missed, later(3 * 3_600))
-    assert f"schedule s missed {missed} runs" in caplog.text
+    assert shortly(chore.run) == GROWING
+    assert not passed_over
+    assert [chore.run() for _ in range(3)] == [0, 0.05, chores.REAP_SECONDS]
+    assert passed_over == [True]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"cron": "nonsense"},
-        {"cron": "0 0 30 2 *"},
-        {"timezone": "Mars/Olympus"},
-        {"task_name": "app.bad"},
-        pytest.param(
-            {"misfire_policy": "x"},
-        ),
-        pytest.param(
-            {"misfire_window_ms": 2**62},
-        ),
-    ],
-    ids=str,
-)
-def test_a_bad_row_stops_no_other(bad: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    PeriodicTaskFactory(name="bad", next_run_at=later(-1), **bad)
-    PeriodicTaskFactory(name="good")
+def test_the_net_walks_again_soon_for_dependents_that_others_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = [*[(0, Moved([], 0, 1))] * 7, (5, Moved([], 0, 1)), *[(0, Moved([], 0))] * 4]
+    seen: list[int] = []
 
-    assert fire(1) == 1.0  # not at once: the bad row is still due
+    def sweep(_scope: Any, after: int) -> tuple[int, Moved]:
+        seen.append(after)
+        return answers.pop(0)
 
-    assert Job.objects.get().metadata == str(NOW)
-    assert "schedule bad cannot fire" in caplog.text
-    assert PeriodicTask.objects.get(name="bad").next_run_at == later(-1)
+    monkeypatch.setattr(dependencies, "sweep_ended", sweep)
+    net = DependencyNet(at(), call, pytest.fail)
+
+    assert shortly(net.run) == GROWING
+    assert [net.run() for _ in range(3)] == [1.0, 1.0, chores.NET_SECONDS]
+    assert seen[-3:] == [0, 5, 0]
+    net.walk_again()
+    assert [net.run(), net.run()] == [0.05, chores.NET_SECONDS]
 
 
-def test_a_row_that_somebody_else_fired_is_no_news() -> None:
-    PeriodicTaskFactory()
+@pytest.mark.row_locks
+@pytest.mark.django_db(transaction=True)
+def test_letters_that_others_hold_are_looked_at_again_soon(
+    other_connection: OtherConnection,
+) -> None:
+    letter = DeadLetterFactory(auto_retry_at=NOW)
 
-    def too_slow(row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:
-        PeriodicTask.objects.update(next_run_at=later(3_600))
-        return build(row, occurrences)
+    def lock() -> None:
+        transaction.set_autocommit(False)
+        list(DeadLetter.objects.select_for_update().filter(pk=letter.pk))
 
-    Periodic(at(1), call, too_slow, pytest.fail).run()
+    other_connection.run(lock)
+    retries = DeadLetterRetries(at(1), call, 3, dict, lambda _count: None)
+    assert shortly(retries.run) == GROWING
+    other_connection.run(transaction.rollback)
 
-    assert Job.objects.count() == 0
+    assert [retries.run(), retries.run()] == [0, chores.RETRY_SECONDS]
+
+
+@pytest.mark.row_locks
+@pytest.mark.django_db(transaction=True)
+def test_a_due_job_that_a_caller_holds_does_not_make_promotion_spin(
+    other_connection: OtherConnection,
+) -> None:
+    key = enqueue_one(delay_ms=1_000)
+
+    def lock() -> None:
+        transaction.set_autocommit(False)
+        list(Job.objects.select_for_update().filter(pk=key))
+
+    other_connection.run(lock)
+    chore = Promotion(at(2), call, lambda _count: None)
+    assert shortly(chore.run) == GROWING
+    other_connection.run(transaction.rollback)
+
+    assert chore.run() == chores.PROMOTE_SECONDS

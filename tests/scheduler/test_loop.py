@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flexiq_django.scheduler.leader import Leader
-from flexiq_django.scheduler.loop import Chore, ChoreLoop
+from flexiq_django.scheduler.loop import Blocked, Chore, ChoreLoop
 from flexiq_django.worker.connections import GaveUp
 from tests.waiting import wait_until
 
@@ -138,6 +138,40 @@ def test_giving_up_is_no_failure_of_a_chore() -> None:
 
     with pytest.raises(GaveUp):
         tick(loop_of(chore))
+
+
+def test_a_chore_that_is_blocked_is_told_of_once_and_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    held, good = Counted("held"), Counted("good")
+    held.error = Blocked("lock timeout")
+    loop = loop_of(held, good)
+
+    for seconds in (0, 6, 12):
+        tick(loop, seconds)
+    assert (held.runs, good.runs) == (3, 1)
+    text = "chore held waits for another transaction (lock timeout)"
+    assert caplog.text.count(text) == 1
+    assert "Traceback" not in caplog.text
+
+    held.error = None
+    tick(loop, 18)
+    held.error = Blocked("lock timeout")
+    tick(loop, 999)
+    assert caplog.text.count(text) == 2
+
+
+def test_a_chore_may_be_asked_to_run_sooner() -> None:
+    chore = Counted(rest=50)
+    loop = loop_of(chore)
+    tick(loop)
+
+    chore.chore.run_within(0.5)
+    chore.chore.run_within(9)
+
+    assert 0 < tick(loop) <= 0.5
+    tick(loop, 0.6)
+    assert chore.runs == 2
 
 
 # --- the thread -----------------------------------------------------------------------------------

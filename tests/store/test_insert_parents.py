@@ -216,7 +216,7 @@ def test_the_net_finds_what_a_recheck_never_did() -> None:
     doomed = open_child_of(failed.id)
     waiting = open_child_of(JobFactory(running=True).id)
 
-    assert dependencies.sweep_ended(at(), 0) == (0, ([doomed], 2))
+    assert dependencies.sweep_ended(at(), 0) == (0, ([doomed], 2, 0))
 
     assert [stored(key).ready_lane for key in children] == ["default", "default"]
     assert stored(doomed).status == "cancelled"
@@ -234,13 +234,13 @@ def test_the_net_goes_on_where_it_stopped() -> None:
     assert stored(last).ready_lane is None
     position, _ = dependencies.sweep_ended(at(), position, limit=3)
     assert stored(last).ready_lane == "default"
-    assert dependencies.sweep_ended(at(), position, limit=3) == (0, ([], 0))
+    assert dependencies.sweep_ended(at(), position, limit=3) == (0, ([], 0, 0))
 
 
 def test_the_net_stays_in_its_namespace() -> None:
     child = open_child_of(new_id())
 
-    assert dependencies.sweep_ended(at(namespace="other"), 0) == (0, ([], 0))
+    assert dependencies.sweep_ended(at(namespace="other"), 0) == (0, ([], 0, 0))
     assert stored(child).ready_lane is None
 
 

@@ -150,7 +150,7 @@ def sweep_lines() -> None:
 
 def sweep_edges() -> None:
     """Open edges of a namespace, behind many that are closed."""
-    assert dependencies.sweep_ended(SCOPE, 0, limit=WANTED) == (0, ([], 0))
+    assert dependencies.sweep_ended(SCOPE, 0, limit=WANTED) == (0, ([], 0, 0))
 
 
 def find_lost() -> None:

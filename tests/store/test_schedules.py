@@ -118,7 +118,7 @@ def test_workers_that_declare_at_once_agree() -> None:
 
 
 def names_due(scope: Scope, **options: int) -> tuple[list[str], float | None]:
-    ready, wait = due(scope, **options)
+    ready, wait, _ = due(scope, **options)
     assert {now for _, now in ready} <= {scope.now}
     return [each.name for each, _ in ready], wait
 
@@ -131,6 +131,18 @@ def test_due_are_those_whose_time_has_come_in_order() -> None:
     assert names_due(at()) == (["a", "b"], pytest.approx(5))
     assert names_due(at(5)) == (["a", "b", "c"], None)
     assert names_due(at(), limit=1) == (["a"], None)
+
+
+def test_a_walk_goes_on_behind_what_it_has_read() -> None:
+    for name, seconds in (("d", 9), ("c", 0), ("b", 0), ("a", -1)):
+        PeriodicTaskFactory(name=name, next_run_at=later(seconds))
+
+    first = due(at(), limit=2)
+    second = due(at(), limit=2, after=first.after)
+
+    assert [row.name for row, _ in first.ready] == ["a", "c"]
+    assert ([row.name for row, _ in second.ready], second.wait) == (["b"], pytest.approx(9))
+    assert (first.wait, second.after) == (None, None)
 
 
 def test_disabled_forgotten_and_foreign_ones_are_not_due() -> None:
@@ -147,7 +159,7 @@ def test_disabled_forgotten_and_foreign_ones_are_not_due() -> None:
 def test_a_row_comes_with_all_that_firing_needs() -> None:
     declare(at(), NIGHTLY, NOW)
 
-    ((found, now),), _ = due(at(1))
+    ((found, now),) = due(at(1)).ready
 
     assert now == later(1)
     assert found._replace(id=0) == ScheduleRow(
@@ -160,7 +172,7 @@ def test_a_row_comes_with_all_that_firing_needs() -> None:
 
 
 def due_row() -> ScheduleRow:
-    ((found, _),), _ = due(at())
+    ((found, _),) = due(at()).ready
     return found
 
 

@@ -39,6 +39,8 @@ class Database(Link):
     rank: ClassVar[str] = "rank"
     #: What locks the rows a SELECT reads.
     for_update: ClassVar[str] = " FOR UPDATE"
+    #: The same for those rows only that nobody else has locked.
+    for_update_of_free: ClassVar[str] = " FOR UPDATE SKIP LOCKED"
     #: After the table of an UPDATE by id: finds the rows by their key, and locks no others.
     by_key: ClassVar[str] = ""
     #: When a ready job was due, in a form that sorts and is cheap to read.

@@ -132,6 +132,12 @@ class Link(ABC):
         ``silence`` is that of ``limit_silence``; a server that can should give us up after as much.
         """
 
+    def limit_lock_waits(self, seconds: float) -> None:  # noqa: B027
+        """Have a worker's own connection wait no longer for a lock: that is a conflict then.
+
+        Nothing where a worker's connection does not wait at all.
+        """
+
     @classmethod
     @abstractmethod
     def trouble(cls, error: BaseException) -> Trouble | None:

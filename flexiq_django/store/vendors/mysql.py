@@ -16,12 +16,12 @@ from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store.vendors.base import (
     CLAIMED_COLUMNS,
     JOBS,
-    Database,
     Trouble,
     ordered,
     promotion,
 )
 from flexiq_django.store.vendors.batches import json_batches
+from flexiq_django.store.vendors.lock_waits import LimitOfSession
 from flexiq_django.store.vendors.named_locks import NamedLocks
 from flexiq_django.store.vendors.silence import limit_socket
 
@@ -32,7 +32,7 @@ _CONFLICTS = {1205, 1213}
 _OUTAGES = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 0, 1317, 1969, 3024, 1290, 1836}
 
 
-class MySQL(NamedLocks, Database):
+class MySQL(NamedLocks, LimitOfSession):
     """MariaDB 10.6 and MySQL 8.0.11 and newer."""
 
     types = {

@@ -18,12 +18,12 @@ from flexiq_django.store.vendors.arrays import array_batches, array_text
 from flexiq_django.store.vendors.base import (
     CLAIMED_COLUMNS,
     JOBS,
-    Database,
     Sign,
     Trouble,
     ordered,
     promotion,
 )
+from flexiq_django.store.vendors.lock_waits import LimitOfTransaction
 from flexiq_django.store.vendors.returning import ReturningMixin
 from flexiq_django.store.vendors.silence import libpq_options, set_postgresql_server
 
@@ -35,7 +35,7 @@ _CONFLICTS = {"40001", "40P01", "55P03"}
 _OUTAGE_CLASSES = ("08", "57P", "53", "57014", "25006")
 
 
-class PostgreSQL(ReturningMixin, Database):
+class PostgreSQL(ReturningMixin, LimitOfTransaction):
     """PostgreSQL 14 and newer, through psycopg 3."""
 
     types = {

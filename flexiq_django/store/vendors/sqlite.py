@@ -36,7 +36,7 @@ class SQLite(ReturningMixin, Database):
         "moment": "text",
     }
     clock = "%(now)s"
-    for_update = ""  # BEGIN IMMEDIATE has locked everything
+    for_update = for_update_of_free = ""  # BEGIN IMMEDIATE has locked everything
     returned_id = "id"  # the alias is out of scope in RETURNING
     # The write lock is held for the whole statement: keep each under about 5 ms.
     batch_size = 200
