@@ -12,8 +12,9 @@ from flexiq_django.store.gates import QUEUES, TASKS
 from flexiq_django.store.meter import refund
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database
+from flexiq_django.store.vendors.base import JOBS, Database
 from flexiq_django.store.vendors.batches import json_batches
+from flexiq_django.store.vendors.phrases import CLAIMED_COLUMNS
 
 _FENCE = "j.token = b.token AND j.status = 'running'"
 #: Not one whose place under a limit is free again since its lease ran out, or is about to be.

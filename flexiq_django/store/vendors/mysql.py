@@ -13,16 +13,11 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from flexiq_django.models.fields import to_naive_text
-from flexiq_django.store.vendors.base import (
-    CLAIMED_COLUMNS,
-    JOBS,
-    Trouble,
-    ordered,
-    promotion,
-)
+from flexiq_django.store.vendors.base import JOBS, Trouble
 from flexiq_django.store.vendors.batches import json_batches
 from flexiq_django.store.vendors.lock_waits import LimitOfSession
 from flexiq_django.store.vendors.named_locks import NamedLocks
+from flexiq_django.store.vendors.phrases import CLAIMED_COLUMNS, ordered, promotion
 from flexiq_django.store.vendors.silence import limit_socket
 
 # Lock wait timeout, deadlock.

@@ -15,15 +15,9 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.postgresql.psycopg_any import IsolationLevel, is_psycopg3
 
 from flexiq_django.store.vendors.arrays import array_batches, array_text
-from flexiq_django.store.vendors.base import (
-    CLAIMED_COLUMNS,
-    JOBS,
-    Sign,
-    Trouble,
-    ordered,
-    promotion,
-)
+from flexiq_django.store.vendors.base import JOBS, Sign, Trouble
 from flexiq_django.store.vendors.lock_waits import LimitOfTransaction
+from flexiq_django.store.vendors.phrases import CLAIMED_COLUMNS, ordered, promotion
 from flexiq_django.store.vendors.returning import ReturningMixin
 from flexiq_django.store.vendors.silence import libpq_options, set_postgresql_server
 

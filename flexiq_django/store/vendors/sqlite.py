@@ -14,8 +14,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from flexiq_django.models.fields import to_naive_text
 from flexiq_django.store.scope import Scope
-from flexiq_django.store.vendors.base import CLAIMED_COLUMNS, JOBS, Database, Trouble, promotion
+from flexiq_django.store.vendors.base import JOBS, Database, Trouble
 from flexiq_django.store.vendors.batches import json_batches
+from flexiq_django.store.vendors.phrases import CLAIMED_COLUMNS, promotion
 from flexiq_django.store.vendors.returning import ReturningMixin
 
 
