@@ -211,13 +211,13 @@ def test_buttons_are_for_those_who_may_and_for_the_namespace_they_act_in(
 def test_the_number_of_queries_does_not_grow(
     superuser: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    rows.make_job(queue="mail")
+    rows.make_job(queue="mail", scheduled_at=datetime.now(UTC))
     rows.make_worker()
     rows.make_metric()
     with django_assert_num_queries(1_000, exact=False) as first:
         page(superuser)
     for number in range(10):
-        rows.make_job(queue=f"queue-{number}")
+        rows.make_job(queue=f"queue-{number}", scheduled_at=datetime.now(UTC))
         rows.make_worker(id=f"worker-{number}")
         rows.pause_queue(f"queue-{number}")
         rows.make_metric(f"task-{number}")

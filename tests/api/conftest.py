@@ -1,6 +1,7 @@
 """A queue with tasks of its own for every test."""
 
 import json
+import weakref
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -8,12 +9,19 @@ from uuid import UUID
 import pytest
 
 from flexiq_django import JobResult, Queue
+from flexiq_django.api import default, registry
 from flexiq_django.models import ArchivedJob, DeadLetter, Job, JobDependency
 from flexiq_django.store import settle
 from tests.factories import at
 from tests.store.acting import claim_one, settlement
 
 Ender = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def own_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds the tasks of the queues that another has made and left to the collector."""
+    monkeypatch.setattr(registry, "_queues", weakref.WeakSet([default.queue]))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from flexiq_django import Queue, Retention, current_job
 from flexiq_django.api.windows import windows_of
 from flexiq_django.models import Job, PeriodicTask, TaskMetric
-from flexiq_django.scheduler.chores import Periodic
+from flexiq_django.scheduler.periodic import Periodic
 from flexiq_django.scheduler.sweeping import RetentionSweep
 from flexiq_django.worker.catalogue import Catalogue
 from tests.conformance.ours import Ours

@@ -13,6 +13,7 @@ from tests.flows import executor_tasks, tasks
 from tests.flows.conftest import Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row, keys, log_lines_of
 from tests.flows.gates import Gate
+from tests.flows.old_code import enqueue_unfit
 from tests.processes import WorkerProcess
 from tests.waiting import wait_until
 
@@ -39,9 +40,8 @@ def test_every_kind_of_job_ends_as_it_should(workers: Workers, executor: str) ->
     limited = tasks.ask_to_wait.delay(0.1)
     exited = tasks.raise_one.delay("SystemExit")
     unfit = tasks.return_one.delay("object")
-    elsewhere = type(queue)(namespace=queue.scope.namespace)  # does not know the signatures
-    wrong = elsewhere.enqueue(tasks.add.name, (1,), max_retries=2)
-    wrong_later = elsewhere.enqueue(tasks.add_later.name, (1,), max_retries=2)
+    wrong = enqueue_unfit(tasks.add.name, 1)
+    wrong_later = enqueue_unfit(tasks.add_later.name, 1)
     unknown = queue.enqueue("nobody.knows", max_retries=0)
     together = executor_tasks.note_together.delay("together")
     asked = executor_tasks.ask_in_a_coroutine.delay()

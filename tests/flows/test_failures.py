@@ -9,6 +9,7 @@ from flexiq_django.models import DeadLetter
 from tests.flows import tasks
 from tests.flows.conftest import Workers
 from tests.flows.evidence import assert_quiet, errors_of, job_row, values
+from tests.flows.old_code import enqueue_unfit
 
 pytestmark = [pytest.mark.flows, pytest.mark.django_db(transaction=True)]
 
@@ -77,10 +78,8 @@ def test_a_call_that_does_not_fit_is_dead_at_once(workers: Workers, name: str) -
     task = getattr(tasks, name)
     with pytest.raises(InvalidArgumentsError):
         task.delay(1)
-    # Another process, with an older version of the code, cannot know.
-    other = type(queue)(namespace=queue.scope.namespace)
-    bad = other.enqueue(task.name, (1,), max_retries=2)
-    good = other.enqueue(task.name, (1, 2), max_retries=2)
+    bad = enqueue_unfit(task.name, 1)
+    good = task.delay(1, 2)
     workers.burst()
 
     assert good.result() == 3

@@ -14,18 +14,31 @@ OCCUPYING = {"running", "paused"}
 
 @dataclass
 class Rule:
-    """A limit of a queue or a task: so many at once, so many tokens a minute."""
+    """A limit of a queue or a task: so many at once, so many tokens a minute.
+
+    A bucket is the moment at which it is full again: what is missing is missing as long, whatever
+    becomes of the limit meanwhile. It is full again after a minute at the latest.
+    """
 
     at_once: int | None = None
     per_minute: int | None = None
-    tokens: float = 0.0
-    since: float = 0.0
+    full_at: float = 0.0
 
-    def refill(self, now: float) -> None:
+    @property
+    def is_set(self) -> bool:
+        return self.at_once is not None or self.per_minute is not None
+
+    def has_token(self, now: float) -> bool:
+        missing = self._missing(now) * (self.per_minute or 0) / 60
+        return self.per_minute is None or self.per_minute - missing >= 1 - 1e-6
+
+    def take(self, now: float, tokens: int) -> None:
+        """Take tokens out, or put some back where they are fewer than 0."""
         if self.per_minute is not None:
-            gained = (now - self.since) * self.per_minute / 60
-            self.tokens = min(float(self.per_minute), self.tokens + gained)
-        self.since = now
+            self.full_at = now + max(0.0, self._missing(now) + tokens * 60 / self.per_minute)
+
+    def _missing(self, now: float) -> float:
+        return min(max(0.0, self.full_at - now), 60.0)
 
 
 @dataclass
@@ -51,6 +64,7 @@ class ModelJob:
     is_archived: bool = False
     has_letter: bool = False
     is_asked_to_stop: bool = False
+    paid: list[Rule] = field(default_factory=list)  # who took a token for the present attempt
 
     @property
     def rank(self) -> tuple[int, float, int]:
@@ -108,7 +122,9 @@ class Model:
         """The limits a job starts under."""
         named = [("queue", job.queue), ("task", job.task)]
         return [
-            (kind, self.rules[kind, name]) for kind, name in named if (kind, name) in self.rules
+            (kind, self.rules[kind, name])
+            for kind, name in named
+            if (kind, name) in self.rules and self.rules[kind, name].is_set
         ]
 
     def running_under(self, kind: str, job: ModelJob) -> int:
@@ -123,10 +139,9 @@ class Model:
     def has_room(self, job: ModelJob) -> bool:
         """Whether every limit of a job lets one more start now."""
         for kind, rule in self.rules_of(job):
-            rule.refill(self.now)
             if rule.at_once is not None and self.running_under(kind, job) >= rule.at_once:
                 return False
-            if rule.per_minute is not None and rule.tokens < 1 - 1e-6:
+            if not rule.has_token(self.now):
                 return False
         return True
 
@@ -134,9 +149,9 @@ class Model:
 
     def start(self, job: ModelJob, token: int, lease: float) -> None:
         """A claim takes a job."""
-        for _, rule in self.rules_of(job):
-            rule.refill(self.now)
-            rule.tokens -= 1
+        job.paid = [rule for _, rule in self.rules_of(job) if rule.per_minute is not None]
+        for rule in job.paid:
+            rule.take(self.now, 1)
         job.status, job.token, job.lease_until = "running", token, self.now + lease
         assert job.session is None or not any(
             other is not job and other.session == job.session and other.status in OCCUPYING
@@ -146,10 +161,8 @@ class Model:
 
     def give_back(self, job: ModelJob) -> None:
         """A claim is undone."""
-        for _, rule in self.rules_of(job):
-            rule.refill(self.now)
-            if rule.per_minute is not None:
-                rule.tokens = min(float(rule.per_minute), rule.tokens + 1)
+        for rule in job.paid:
+            rule.take(self.now, -1)
         job.status, job.token = "pending", None
         job.attempt -= 1
 

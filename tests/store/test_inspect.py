@@ -43,7 +43,10 @@ def test_the_result_is_read_apart() -> None:
 
     found = [inspect.get_result(at(), job.id) for job in (live, archived, none)]
 
-    assert found == ["[1]", '"x"', None]
+    assert [each and each.text for each in found] == ["[1]", '"x"', None]
+    assert found[2] is not None
+    assert inspect.get_result(at(), new_id()) is None
+    assert inspect.get_result(at(namespace="other"), live.id) is None
 
 
 def test_errors_are_the_oldest_first() -> None:

@@ -103,7 +103,7 @@ class Lives(RuleBasedStateMachine):
         known = [self.model.jobs[key] for key in ids if key in self.model.jobs]
         count, may_fail, key = options["count"], options["may_fail"], options["unique_key"]
         fields = {name: options[name] for name in options if name not in ("count", "may_fail")}
-        is_limited = ("task", options["task_name"]) in self.model.rules
+        is_limited = self._has_limit(options["task_name"])
         new = [
             NewJobFactory(
                 **fields,
@@ -124,6 +124,10 @@ class Lives(RuleBasedStateMachine):
             assert stands == (holder.id if holder else job.id)
             if holder is None:
                 self._note(job, {each.id: may_fail for each in known if each.status not in ENDED})
+
+    def _has_limit(self, task: str) -> bool:
+        limit = self.model.rules.get(("task", task))
+        return limit is not None and limit.is_set
 
     def _pick(self, things: list[T], number: int) -> T:
         return things[number % len(things)]
@@ -168,7 +172,7 @@ class Lives(RuleBasedStateMachine):
         assert len(claimed) == limit or not left, "left a job that could have started"
         taken = [model.jobs[each.id] for each in claimed]
         assert taken == sorted(taken, key=lambda job: job.rank)
-        if not model.rules:
+        if not any(limit.is_set for limit in model.rules.values()):
             assert taken == ready[:limit], "did not take the best"
         self.attempts += claimed
 
@@ -385,20 +389,7 @@ class Lives(RuleBasedStateMachine):
 
     def _limit(self, key: tuple[str, str], *, at_once: int | None, per_minute: int | None) -> None:
         limit = self.model.rules.setdefault(key, Rule())
-        limit.refill(self.model.now)
-        if per_minute != limit.per_minute:
-            self._change_rate(limit, per_minute)
-        limit.at_once = at_once
-        if limit.at_once is None and limit.per_minute is None:
-            del self.model.rules[key]
-
-    def _change_rate(self, limit: Rule, per_minute: int | None) -> None:
-        # A bucket is the moment at which it is full again: what is missing is missing as long.
-        if limit.per_minute is None or per_minute is None:
-            limit.tokens = float(per_minute or 0)
-        else:
-            limit.tokens *= per_minute / limit.per_minute
-        limit.per_minute = per_minute
+        limit.at_once, limit.per_minute = at_once, per_minute
 
     @rule(purges=st.booleans())
     def tidy(self, purges: bool) -> None:
