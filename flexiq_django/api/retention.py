@@ -113,7 +113,7 @@ def sweep(scope: Scope, policy: RetentionPolicy) -> Iterator[tuple[str, int]]:
     rest_factor = link.rest_factor(scope)
     as_of = inspect.read_clock(scope)
     for each in sweeping.sweeps(policy.windows):
-        after = None
+        after: sweeping.Place = None
         while True:
             began = time.monotonic()
             swept = _persist(scope, each, after, as_of)
@@ -126,7 +126,7 @@ def sweep(scope: Scope, policy: RetentionPolicy) -> Iterator[tuple[str, int]]:
 
 
 def _persist(
-    scope: Scope, each: sweeping.Sweep, after: sweeping.Moment, as_of: sweeping.Moment
+    scope: Scope, each: sweeping.Sweep, after: sweeping.Place, as_of: sweeping.Moment
 ) -> sweeping.Swept:
     for tried in range(_TRIES):
         try:

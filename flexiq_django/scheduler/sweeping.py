@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flexiq_django.core.retention import RetentionPolicy
+from flexiq_django.scheduler.pauses import GrowingPause
 from flexiq_django.store import archive, inspect, link, retention
 from flexiq_django.store.scope import Scope
 
@@ -36,7 +37,7 @@ class RetentionSweep:
 
     def __init__(self, scope: Scope, call: Call, policy: RetentionPolicy) -> None:
         self._scope, self._call, self._policy = scope, call, policy
-        self._waiting: deque[tuple[retention.Sweep, retention.Moment]] = deque()
+        self._waiting: deque[tuple[retention.Sweep, retention.Place]] = deque()
         self._as_of: retention.Moment = None
         self._is_announced = False
 
@@ -50,7 +51,7 @@ class RetentionSweep:
             swept, seconds = _timed(
                 self._call,
                 lambda sweep=sweep, after=after: retention.sweep_batch(  # type: ignore[misc]
-                    self._scope, sweep, after=after, as_of=self._as_of
+                    self._scope, sweep, after=after, as_of=self._as_of, only_free=True
                 ),
             )
             if swept.after is not None:
@@ -87,6 +88,7 @@ class Archival:
 
     def __init__(self, scope: Scope, call: Call, older_than_ms: int) -> None:
         self._scope, self._call, self._older_than_ms = scope, call, older_than_ms
+        self._pause = GrowingPause()
 
     def run(self) -> float:
         """Move one batch; the seconds to rest until the next."""
@@ -94,6 +96,9 @@ class Archival:
             self._call,
             lambda: archive.archive_batch(self._scope, older_than_ms=self._older_than_ms),
         )
+        if moved == 0:  # others have locked, or just taken, all of them
+            return self._pause.longer()
+        self._pause.reset()
         return LOOK_SECONDS if moved is None else _rest(self._scope, seconds)
 
 

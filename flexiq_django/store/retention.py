@@ -33,6 +33,7 @@ from flexiq_django.store import dependencies, inspect, settings
 from flexiq_django.store.scope import Scope
 from flexiq_django.store.vendors import open_database
 from flexiq_django.store.vendors.base import Database
+from flexiq_django.store.walk import Old, moment_ago, page
 
 JOBS = Job._meta.db_table
 ARCHIVE = ArchivedJob._meta.db_table
@@ -79,11 +80,15 @@ class Sweep(NamedTuple):
     window_ms: int | None = None
 
 
+#: Where the next batch goes on.
+Place = datetime | Old | None
+
+
 class Swept(NamedTuple):
-    """How many rows went, and from which time on to look for more; ``None`` when there are none."""
+    """How many rows went, and where to look for more; ``None`` when there are none."""
 
     removed: int
-    after: Moment
+    after: Place
 
 
 def sweeps(windows: Mapping[str, int | None]) -> list[Sweep]:
@@ -102,25 +107,31 @@ def sweep_batch(
     scope: Scope,
     sweep: Sweep,
     *,
-    after: Moment = None,
+    after: Place = None,
     as_of: Moment = None,
     limit: int | None = None,
+    only_free: bool = False,
 ) -> Swept:
     """Delete up to ``limit`` rows, the oldest first, in one short transaction.
 
     ``after`` comes from the batch before: the next one need not step over what that deleted.
     ``as_of`` is the moment at which rows are old enough; without one it is the present.
+    ``only_free`` leaves jobs that somebody has locked to a later sweep.
     A job takes its edges and its replay history with it, and the dependents that still wait for it
     move. One that is past its own lifetime takes along all that belongs to it.
     """
     database = _judging(scope, as_of)
     size = limit or database.batch_size
+    if sweep.table == JOBS and sweep.window_ms is not None:
+        picked = _pick_old_jobs(database, sweep.window_ms, after, size)
+        return _sweep_jobs(scope, sweep, picked, only_free)
     where, params = _condition(database, sweep)
-    if after is not None:
+    if isinstance(after, datetime):
         where += f" AND {sweep.column} >= %(after)s"
         params["after"] = database.moment(after)
     if sweep.table in (JOBS, ARCHIVE):
-        return _sweep_jobs(scope, sweep, _pick_jobs(database, sweep, where, params, size), size)
+        picked = _pick_jobs(database, sweep, where, params, size)
+        return _sweep_jobs(scope, sweep, picked, only_free)
     oldest = database.fetch(
         f"SELECT {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
         f" ORDER BY {sweep.column} LIMIT 1",
@@ -207,46 +218,70 @@ def _condition(database: Database, sweep: Sweep) -> tuple[str, dict[str, Any]]:
     )
 
 
+class _Picked(NamedTuple):
+    """Jobs to delete if they stay as they were (``about`` is the status), and the next place."""
+
+    jobs: list[Old]
+    after: Place
+
+
+def _pick_old_jobs(database: Database, window_ms: int, after: Place, size: int) -> _Picked:
+    """Those of a page of the hot table that have no lifetime of their own.
+
+    No index there tells them from those that have one: a million of these are read page by page.
+    """
+    found = page(
+        database,
+        JOBS,
+        "completed_at",
+        "CASE WHEN purge_at IS NULL THEN status END",
+        moment_ago(database, window_ms),
+        size,
+        after=after if isinstance(after, Old) else None,
+    )
+    jobs = [each for each in found if each.about is not None]
+    return _Picked(jobs, found[-1] if len(found) == size else None)
+
+
 def _pick_jobs(
     database: Database, sweep: Sweep, where: str, params: Mapping[str, Any], size: int
-) -> list[tuple[Any, ...]]:
+) -> _Picked:
     order = sweep.column
     if sweep.table == ARCHIVE and sweep.window_ms is not None:
         order = database.order_beside_null("purge_at", sweep.column)
-    return database.fetch(
+    rows = database.fetch(
         f"SELECT id, status, {sweep.column} FROM {sweep.table} WHERE {where}"  # noqa: S608
         f" ORDER BY {order} LIMIT %(limit)s",
         {**params, "limit": size},
     )
+    jobs = [_as_old(database, row) for row in rows]
+    return _Picked(jobs, jobs[-1].at if len(jobs) == size else None)
 
 
-def _sweep_jobs(scope: Scope, sweep: Sweep, picked: Sequence[tuple[Any, ...]], size: int) -> Swept:
-    if not picked:
-        return Swept(0, None)
+def _sweep_jobs(scope: Scope, sweep: Sweep, picked: _Picked, only_free: bool) -> Swept:
+    if not picked.jobs:
+        return Swept(0, picked.after)
     database = open_database(scope)
+    columns = f"id, status, {sweep.column}"
     with database.transaction():
         # A job may come back to life meanwhile, also from the archive: only those that are still
         # as they were picked go.
-        still = _still(database, sweep, picked)
+        locked = database.lock_rows(
+            columns, [each.id for each in picked.jobs], table=sweep.table, only_free=only_free
+        )
+        still = {_as_old(database, row) for row in locked} & set(picked.jobs)
         removed = delete_jobs(
             database,
             sweep.table,
-            {database.read_id(key): status for key, status, _ in still},
+            {each.id: each.about for each in sorted(still)},
             children=CHILDREN if sweep.window_ms is None else EDGES_AND_REPLAYS,
         )
-    is_full = len(picked) == size
-    return Swept(removed, database.read(picked[-1][2]) if is_full else None)
+    return Swept(removed, picked.after)
 
 
-def _still(
-    database: Database, sweep: Sweep, picked: Sequence[tuple[Any, ...]]
-) -> list[tuple[Any, ...]]:
-    ids = [database.read_id(row[0]) for row in picked]
-    known = set(picked)
-    columns = f"id, status, {sweep.column}"
-    return [
-        row for row in database.lock_rows(columns, ids, table=sweep.table) if tuple(row) in known
-    ]
+def _as_old(database: Database, row: tuple[Any, ...]) -> Old:
+    key, status, at = row
+    return Old(database.read_id(key), status, database.read(at))  # type: ignore[arg-type]
 
 
 def _report_key(scope: Scope) -> str:

@@ -14,7 +14,7 @@ class Old(NamedTuple):
     """A row on the way of a walk; ``about`` is whatever was asked of it."""
 
     id: UUID
-    about: str
+    about: Any
     at: datetime
 
 
@@ -39,20 +39,37 @@ def pages(
     somebody else takes away under its hands neither ends it nor holds it up.
     """
     size = limit or database.batch_size
-    params: dict[str, Any] = {"before": before, "limit": size}
-    after = ""
+    last: Old | None = None
     while True:
-        page = [
-            Old(database.read_id(key), told, database.read(at))  # type: ignore[arg-type]
-            for key, told, at in database.fetch(
-                f"SELECT id, {about}, {column} FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
-                f" AND {column} < %(before)s{after} ORDER BY {column}, id LIMIT %(limit)s",
-                params,
-            )
-        ]
-        if page:
-            yield page
-        if len(page) < size:
+        found = page(database, table, column, about, before, size, after=last)
+        if found:
+            yield found
+        if len(found) < size:
             return
-        after = f" AND {column} >= %(at)s AND ({column} > %(at)s OR id > %(id)s)"
-        params |= {"at": database.moment(page[-1].at), "id": database.id_text(page[-1].id)}
+        last = found[-1]
+
+
+def page(
+    database: Database,
+    table: str,
+    column: str,
+    about: str,
+    before: object,
+    size: int,
+    *,
+    after: Old | None = None,
+) -> list[Old]:
+    """One page of such a walk: the first, or the one behind ``after``."""
+    params: dict[str, Any] = {"before": before, "limit": size}
+    behind = ""
+    if after is not None:
+        behind = f" AND {column} >= %(at)s AND ({column} > %(at)s OR id > %(id)s)"
+        params |= {"at": database.moment(after.at), "id": database.id_text(after.id)}
+    return [
+        Old(database.read_id(key), told, database.read(at))  # type: ignore[arg-type]
+        for key, told, at in database.fetch(
+            f"SELECT id, {about}, {column} FROM {table} WHERE namespace = %(namespace)s"  # noqa: S608
+            f" AND {column} < %(before)s{behind} ORDER BY {column}, id LIMIT %(limit)s",
+            params,
+        )
+    ]

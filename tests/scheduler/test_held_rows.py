@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 
 from flexiq_django.models import DeadLetter, Job
-from flexiq_django.scheduler import chores
+from flexiq_django.scheduler import chores, sweeping
 from flexiq_django.scheduler.chores import (
     DeadLetterRetries,
     DependencyNet,
@@ -15,7 +15,8 @@ from flexiq_django.scheduler.chores import (
     Promotion,
     Reaper,
 )
-from flexiq_django.store import dependencies, promote, settle
+from flexiq_django.scheduler.sweeping import Archival
+from flexiq_django.store import archive, dependencies, promote, settle
 from flexiq_django.store.dependencies import Moved
 from flexiq_django.store.ids import new_id
 from flexiq_django.store.settle import Settled
@@ -47,6 +48,18 @@ def test_promotion_does_not_spin_over_jobs_that_others_hold(
 
     assert shortly(chore.run) == GROWING
     assert [chore.run() for _ in range(4)] == [0, 0.05, chores.PROMOTE_SECONDS, 0.05]
+
+
+def test_archiving_does_not_spin_over_jobs_that_others_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = [*[0] * 7, 3, 0, None]
+    monkeypatch.setattr(archive, "archive_batch", lambda *_, **__: answers.pop(0))
+    chore = Archival(at(), call, 0)
+
+    assert shortly(chore.run) == GROWING
+    assert chore.run() < 0.05
+    assert [chore.run(), chore.run()] == [0.05, sweeping.LOOK_SECONDS]
 
 
 def test_expiry_looks_again_soon_for_jobs_that_others_hold(

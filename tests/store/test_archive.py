@@ -162,3 +162,22 @@ def test_a_job_that_comes_back_to_life_meanwhile_stays(
     assert Job.objects.filter(id=revived.id).count() + ArchivedJob.objects.count() == 2
     assert not ArchivedJob.objects.exclude(status="complete").exists()
     assert not Job.objects.filter(id=ended.id).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_one_batch_leaves_a_job_that_somebody_holds(other_connection: OtherConnection) -> None:
+    held, free = JobFactory(ended=True), JobFactory(ended=True)
+
+    def hold() -> None:
+        transaction.set_autocommit(False)
+        Job.objects.filter(id=held.id).update(progress=50)
+
+    other_connection.run(hold)
+
+    assert archive_batch(at(1), older_than_ms=0) == 1
+    assert archive_batch(at(1), older_than_ms=0) == 0
+    assert [job.id for job in ArchivedJob.objects.all()] == [free.id]
+    other_connection.run(transaction.rollback)
+    assert archive_batch(at(1), older_than_ms=0) == 1
+    assert archive_batch(at(1), older_than_ms=0) is None

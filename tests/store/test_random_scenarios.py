@@ -258,7 +258,7 @@ class Lives(RuleBasedStateMachine):
         is_paused = job is not None and job.status == "paused"
         assert revive.continue_paused(self.scope, key, limited={}) == is_paused
         if is_paused and job is not None:
-            job.status, job.due = "pending", self.model.now
+            job.status, job.token, job.due = "pending", None, self.model.now
 
     def _ask_to_stop(self, key: UUID) -> None:
         job = self.model.jobs.get(key)

@@ -230,6 +230,45 @@ def test_the_oldest_go_first_batch_by_batch(window: str, make: Any) -> None:
     assert sweep_batch(at(11), each, after=third.after, limit=2) == (0, None)
 
 
+def test_jobs_with_a_lifetime_of_their_own_are_walked_past_batch_by_batch() -> None:
+    lasting = [JobFactory(ended=True, purge_at=later(99)) for _ in range(5)]
+    JobFactory(ended=True)  # of the same moment, with the largest id
+    each = Sweep("archived_jobs", Job._meta.db_table, "completed_at", 10_000)
+
+    batches = [sweep_batch(at(11), each, limit=2)]
+    while batches[-1].after is not None:
+        batches.append(sweep_batch(at(11), each, after=batches[-1].after, limit=2))
+
+    assert [batch.removed for batch in batches] == [0, 0, 1, 0]
+    assert set(Job.objects.values_list("id", flat=True)) == {job.id for job in lasting}
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["lifetime", "window"])
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row_locks
+def test_jobs_that_somebody_holds_are_left_to_a_later_sweep(
+    other_connection: OtherConnection, own: bool
+) -> None:
+    held, free = (JobFactory(ended=True, purge_at=NOW if own else None) for _ in range(2))
+
+    def hold() -> None:
+        transaction.set_autocommit(False)
+        Job.objects.filter(id=held.id).update(progress=50)
+
+    other_connection.run(hold)
+    table = Job._meta.db_table
+    each = (
+        Sweep("archived_jobs", table, "purge_at")
+        if own
+        else Sweep("archived_jobs", table, "completed_at", 10_000)
+    )
+
+    assert sweep_batch(at(11), each, only_free=True).removed == 1
+    assert not Job.objects.filter(id=free.id).exists()
+    other_connection.run(transaction.rollback)
+    assert sweep_batch(at(11), each, only_free=True).removed == 1
+
+
 @pytest.mark.parametrize(("window", "make"), AGED, ids=IDS)
 def test_any_number_of_rows_of_the_same_moment(window: str, make: Any) -> None:
     for _ in range(7):
