@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from flexiq_django.api.result import to_ms
+from flexiq_django.core.ages import as_age
 from flexiq_django.core.lanes import parse_lane
 from flexiq_django.core.records import LiveWorker
-from flexiq_django.management.tables import as_age
 from flexiq_django.store import inspect, workers
 from flexiq_django.store.scope import Scope
 

@@ -19,10 +19,10 @@ from typing import Any
 from flexiq_django.api.result import to_ms
 from flexiq_django.conf import get_settings
 from flexiq_django.core import fleet
+from flexiq_django.core.ages import as_age
 from flexiq_django.core.lanes import Lane, parse_lane
 from flexiq_django.core.records import LiveWorker
 from flexiq_django.core.status import COUNT_KEYS
-from flexiq_django.management.tables import as_age
 from flexiq_django.store import figures, inspect, schedules, workers
 from flexiq_django.store.scope import Scope
 

@@ -29,33 +29,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def as_age(seconds: float | None) -> str | None:
-    """A span of time in its two largest units, as in ``2 h 5 min``."""
-    if seconds is None:
-        return None
-    whole = int(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s"
-    for size, unit, small, smaller in _UNITS:
-        if whole >= size:
-            rest = whole % size // small
-            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
-
-
 def as_moment(milliseconds: int | None) -> str | None:
     """An instant in the project's time zone, with its name."""
     if milliseconds is None:
         return None
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
-
-
-_UNITS = (
-    (86_400, "d", 3_600, "h"),
-    (3_600, "h", 60, "min"),
-    (60, "min", 1, "s"),
-)
 
 
 def _line(cells: Iterable[str], widths: Sequence[int], right: Sequence[bool]) -> str:

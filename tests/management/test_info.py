@@ -16,8 +16,9 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
 from flexiq_django import Queue
+from flexiq_django.core.ages import as_age
 from flexiq_django.management import report
-from flexiq_django.management.tables import as_age, as_moment, table
+from flexiq_django.management.tables import as_moment, table
 from flexiq_django.models import Job
 from tests.admin import rows
 from tests.processes import WorkerProcess

@@ -12,6 +12,7 @@ from django.utils.formats import number_format
 from django.utils.html import format_html
 
 from flexiq_django.admin import texts
+from flexiq_django.core.ages import as_age
 from flexiq_django.store import inspect
 from flexiq_django.store.scope import Scope
 
@@ -58,7 +59,7 @@ class Viewer:
         """How long ago that was; ``None`` for no moment."""
         if since is None:
             return None
-        return texts.duration(max(0.0, round((self.now - since).total_seconds(), 1)) * 1_000)
+        return as_age(max(0.0, (self.now - since).total_seconds()))
 
 
 def link(text: object, url: str | None) -> Any:

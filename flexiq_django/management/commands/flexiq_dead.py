@@ -12,6 +12,7 @@ from flexiq_django.api import options as check
 from flexiq_django.api.purging import age_ms, purging_dead
 from flexiq_django.api.queue import Queue
 from flexiq_django.api.reviving import retry_letters
+from flexiq_django.core.ages import as_age
 from flexiq_django.management import dead_letters as texts
 from flexiq_django.management.counts import whole_number
 from flexiq_django.management.durations import parse_age
@@ -23,7 +24,6 @@ from flexiq_django.management.given import (
     plain_errors,
     scope_of,
 )
-from flexiq_django.management.tables import as_age
 from flexiq_django.store import dead_letters, inspect
 from flexiq_django.store.dead_letters import Wanted
 from flexiq_django.store.scope import Scope

@@ -11,11 +11,12 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import Error as DjangoDatabaseError
 from django.db import close_old_connections
 
+from flexiq_django.core.ages import as_age
 from flexiq_django.core.status import COUNT_KEYS
 from flexiq_django.management.durations import parse_seconds
 from flexiq_django.management.given import add_scope_arguments, complaint, plain_errors, scope_of
 from flexiq_django.management.report import collect
-from flexiq_django.management.tables import as_age, as_moment, table
+from flexiq_django.management.tables import as_moment, table
 from flexiq_django.store.scope import Scope
 
 

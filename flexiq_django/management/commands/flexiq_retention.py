@@ -13,6 +13,7 @@ from django.db import Error as DjangoDatabaseError
 
 from flexiq_django.api import retention
 from flexiq_django.api.windows import windows_of
+from flexiq_django.core.ages import as_age
 from flexiq_django.core.retention import TABLES, Retention, RetentionPolicy, RetentionPreview
 from flexiq_django.core.retention import policy_of as as_policy
 from flexiq_django.exceptions import FlexiQError
@@ -24,7 +25,7 @@ from flexiq_django.management.given import (
     scope_of,
 )
 from flexiq_django.management.progress import ProgressBar
-from flexiq_django.management.tables import as_age, as_moment, table
+from flexiq_django.management.tables import as_moment, table
 from flexiq_django.store.scope import Scope
 from flexiq_django.worker.connections import gist
 from flexiq_django.worker.readiness import require_ready
