@@ -135,10 +135,10 @@ def held_budgets(database: Database, tasks: Collection[str]) -> set[str]:
     """Those of the tasks whose retry budget somebody else has locked; the others are ours now."""
     named = {f"name{number}": name for number, name in enumerate(sorted(tasks))}
     sql = (
-        f"SELECT name FROM {TASKS} WHERE namespace = %(namespace)s"  # noqa: S608
+        f"SELECT name FROM {_by_name(database, TASKS)} WHERE namespace = %(namespace)s"  # noqa: S608
         f" AND name IN ({', '.join(f'%({name})s' for name in named)})"
     )
-    free = database.fetch(f"{sql} ORDER BY id{database.for_update_of_free}", named)
+    free = database.fetch(f"{sql} ORDER BY name{database.for_update_of_free}", named)
     return {name for (name,) in database.fetch(sql, named)} - {name for (name,) in free}
 
 
@@ -173,7 +173,7 @@ def _put_back(
 def _lock(
     database: Database, kind: str, names: Collection[str], bucket: tuple[str, str] = _STARTS
 ) -> list[tuple[Any, ...]]:
-    """Name, rate, when its bucket is full, max_concurrent, paused_at, now; locked in id order."""
+    """Name, rate, when its bucket is full, max_concurrent, paused_at, now; locked by name."""
     if not names:
         return []
     named = {f"name{number}": name for number, name in enumerate(sorted(names))}
@@ -182,8 +182,9 @@ def _lock(
     rate, full_at = bucket
     rows = database.fetch(
         f"SELECT name, {rate}, {full_at}, max_concurrent, {paused}, {{now}}"  # noqa: S608
-        f" FROM {_TABLES[kind]} WHERE namespace = %(namespace)s AND name IN ({places})"
-        f" ORDER BY id{database.for_update}",
+        f" FROM {_by_name(database, _TABLES[kind])}"
+        f" WHERE namespace = %(namespace)s AND name IN ({places})"
+        f" ORDER BY name{database.for_update}",
         named,
     )
     read = database.read
@@ -222,7 +223,11 @@ def _store_bucket(
     bucket: tuple[str, str] = _STARTS,
 ) -> None:
     database.change(
-        f"UPDATE {_TABLES[kind]} SET {bucket[1]} = %(full_at)s"  # noqa: S608
+        f"UPDATE {_by_name(database, _TABLES[kind])} SET {bucket[1]} = %(full_at)s"  # noqa: S608
         " WHERE namespace = %(namespace)s AND name = %(name)s",
         {"name": name, "full_at": None if full_at is None else database.moment(full_at)},
     )
+
+
+def _by_name(database: Database, table: str) -> str:
+    return f"{table}{database.by_index(f'{table}_name')}"

@@ -25,8 +25,15 @@ from flexiq_django.store import (
     settle,
 )
 from flexiq_django.store.grant import grant
-from tests.factories import ArchivedJobFactory, DeadLetterFactory, JobFactory, at
-from tests.store.acting import enqueue_one, running, settlement
+from tests.factories import (
+    ArchivedJobFactory,
+    DeadLetterFactory,
+    JobFactory,
+    QueueStateFactory,
+    TaskStateFactory,
+    at,
+)
+from tests.store.acting import claim_one, enqueue_one, running, settlement
 from tests.store.plans import BIG
 
 pytestmark = pytest.mark.django_db
@@ -146,6 +153,30 @@ def grant_an_attempt() -> None:
     operate.cancel(at(), child)
     for key in (job.id, child):
         grant(at(), key, limited={"app.tasks.work": False})
+
+
+def test_limits_are_locked_by_their_names(vendor: str) -> None:
+    QueueStateFactory(name="default", paused_at=None, rate_limit="5/m")
+    TaskStateFactory(name="app.tasks.work", rate_limit="5/m", retry_budget="5/m")
+    found: list[tuple[str, Any]] = []
+
+    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "_state" in sql and (" FOR UPDATE" in sql or sql.startswith("UPDATE")):
+            with connection.connection.cursor() as cursor:
+                cursor.execute("EXPLAIN " + sql, params)
+                names = [column[0] for column in cursor.description]
+                found.extend((sql, row[names.index("key")]) for row in cursor.fetchall())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(look):
+        job = running(is_limited=True)
+        lease.release(at(), [job])
+        job = claim_one()
+        failed = settlement(job, "pending", attempt_error="E", error="E", wait_ms=5)
+        settle.settle(at(), [failed])
+
+    assert len(found) >= 8
+    assert {key for _sql, key in found} == {"flexiq_queue_state_name", "flexiq_task_state_name"}
 
 
 @pytest.mark.parametrize(

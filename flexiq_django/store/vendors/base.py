@@ -47,6 +47,10 @@ class Database(Link):
     #: Seconds a sweep rests after each batch, as a multiple of the time that batch took.
     rest_factor: ClassVar[float] = 0.0
 
+    def by_index(self, name: str) -> str:
+        """The same for an index by which some rows are always found, and so locked in one order."""
+        return ""
+
     # --- values -----------------------------------------------------------------------------------
 
     @abstractmethod

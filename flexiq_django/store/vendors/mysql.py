@@ -49,6 +49,9 @@ class MySQL(NamedLocks, LimitOfSession):
     batch_size = 500
     rest_factor = 0.5
 
+    def by_index(self, name: str) -> str:
+        return f" FORCE INDEX ({name})"
+
     def moment(self, value: datetime) -> Any:
         return to_naive_text(value)
 
