@@ -8,7 +8,11 @@ from flexiq_django.api import options as check
 from flexiq_django.api.result import to_ms
 from flexiq_django.api.twins import async_twin
 from flexiq_django.core.cron import CronSchedule
+from flexiq_django.exceptions import SettingConflictError
 from flexiq_django.store import inspect, schedules
+
+#: How often it is tried to resume a schedule whose timing others change.
+_TRIES = 5
 
 if TYPE_CHECKING:
     from flexiq_django.store.scope import Scope
@@ -55,16 +59,22 @@ class Scheduling:
 
         From its next time on, never at once; the runs of the pause are not made up for. One that is
         not paused stays as it is. Raises ``InvalidScheduleError`` if the stored expression or zone
-        cannot be read.
+        cannot be read, ``SettingConflictError`` if it keeps changing.
         """
         key = _name(name)
-        while (row := schedules.find(self.scope, key)) is not None:
+        for _ in range(_TRIES):
+            row = schedules.find(self.scope, key)
+            if row is None:
+                return False
             following = CronSchedule(row.cron, row.timezone).next_after(
                 inspect.read_clock(self.scope)
             )
             if schedules.resume(self.scope, row, following):
                 return True
-        return False
+        raise SettingConflictError(
+            f"schedule {key!r} could not be resumed: others keep changing its timing, or this"
+            " transaction cannot see what they stored"
+        )
 
     def delete_periodic(self, name: str) -> bool:
         """Forget a schedule. False if there is none of this name.

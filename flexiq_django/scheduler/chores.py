@@ -172,12 +172,10 @@ class DeadLetterRetries:
             return self._rest()
         self._pause.reset()
         try:
-            done = self._retry(due)
+            self._retry(due)
         except BAD_ROW:
-            done = sum(map(self._retry_alone, due))
-        if done:
-            logger.info("%s dead letters retried", done)
-            self._on_ready(done)
+            for letter in due:
+                self._retry_alone(letter)
         return 0.0
 
     def _rest(self) -> float:
@@ -186,22 +184,23 @@ class DeadLetterRetries:
         self._pause.reset()
         return self._seconds
 
-    def _retry(self, letters: Sequence[UUID]) -> int:
+    def _retry(self, letters: Sequence[UUID]) -> None:
         verb = partial(
             revive.retry_due, self._scope, letters, most=self._most, limited=self._limited()
         )
         outcome: revive.Retried = self._call(verb)
         if outcome.revoked:
             logger.warning("%s dead letters of revoked tasks stay", len(outcome.revoked))
-        return len(outcome.jobs)
+        if outcome.jobs:
+            logger.info("%s dead letters retried", len(outcome.jobs))
+            self._on_ready(len(outcome.jobs))
 
-    def _retry_alone(self, letter: UUID) -> int:
+    def _retry_alone(self, letter: UUID) -> None:
         try:
-            return self._retry([letter])
+            self._retry([letter])
         except BAD_ROW:
             logger.exception("dead letter %s cannot be retried", letter)
             self._call(partial(revive.leave_letters, self._scope, [letter]))
-            return 0
 
 
 def forget_workers(scope: Scope, call: Call) -> float:

@@ -72,7 +72,10 @@ class Periodic:
         """Fire one page of what is due; rest until the next run once all were looked at."""
         due: schedules.Due = self._call(lambda: schedules.due(self._scope, after=self._after))
         for row, now in due.ready:
-            self._try(row, now)
+            if self._try(row, now):
+                # It took a second: the other chores have a turn before the next one does.
+                self._after = (row.next_run_at, row.id)
+                return 0.0
         self._after = due.after
         if due.after is not None:
             return 0.0
@@ -90,11 +93,12 @@ class Periodic:
         has_fired, self._has_fired = self._has_fired, False
         return has_fired
 
-    def _try(self, row: ScheduleRow, now: datetime) -> None:
+    def _try(self, row: ScheduleRow, now: datetime) -> bool:
+        """Fire it if it can fire; whether another transaction is in the way."""
         trouble = self._troubles.get(row.id)
         if trouble is not None and trouble.row == row and trouble.rest:
             self._met.add(row.id)
-            return
+            return False
         try:
             self._fire(row, now)
             self._has_fired = True
@@ -103,6 +107,8 @@ class Periodic:
             if trouble is None or not trouble.goes_on(row, error):
                 self._troubles[row.id] = _Trouble(row, error)
                 _report(row, error)
+            return isinstance(error, Blocked)
+        return False
 
     def _fire(self, row: ScheduleRow, now: datetime) -> None:
         plan = plan_firing(

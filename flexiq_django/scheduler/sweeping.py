@@ -54,6 +54,10 @@ class RetentionSweep:
                     self._scope, sweep, after=after, as_of=self._as_of, only_free=True
                 ),
             )
+            if not swept.removed and swept.after == after:
+                # Nothing left, or a whole page that others hold, where the next batch would look
+                # too: the rest of the table waits for the next round.
+                continue
             if swept.after is not None:
                 self._waiting.append((sweep, swept.after))
             if swept.removed or swept.after is not None:

@@ -149,21 +149,33 @@ def since_when(scope: Scope, *, longest: timedelta, most: int) -> datetime:
     return start if nearest is None else max(start, nearest)
 
 
-def by_task(scope: Scope, *, since: datetime, task_name: str | None) -> list[Figures]:
-    """The executions recorded from ``since`` on, by task."""
-    return _grouped(scope, "task_name", since, task_name)
+def by_task(
+    scope: Scope, *, since: datetime, task_name: str | None, before: datetime | None = None
+) -> list[Figures]:
+    """The executions recorded from ``since`` on, by task; with ``before`` only those until then."""
+    return _grouped(scope, "task_name", since, before, task_name)
 
 
 def by_bucket(
-    scope: Scope, *, since: datetime, task_name: str | None, bucket_ms: int
+    scope: Scope,
+    *,
+    since: datetime,
+    task_name: str | None,
+    bucket_ms: int,
+    before: datetime | None = None,
 ) -> list[Figures]:
     """The same by span of time: ``group`` is the number of the span, counted from ``since``."""
     spans = open_database(scope).spans_between("%(since)s", "recorded_at", "%(bucket_ms)s")
-    return _grouped(scope, spans, since, task_name, bucket_ms=bucket_ms)
+    return _grouped(scope, spans, since, before, task_name, bucket_ms=bucket_ms)
 
 
 def _grouped(
-    scope: Scope, group: str, since: datetime, task_name: str | None, **params: Any
+    scope: Scope,
+    group: str,
+    since: datetime,
+    before: datetime | None,
+    task_name: str | None,
+    **params: Any,
 ) -> list[Figures]:
     """Exact figures by ``group``, which is SQL; nothing but the figures leaves the database.
 
@@ -178,6 +190,9 @@ def _grouped(
         for each in PERCENTILES
     )
     narrowed = "" if task_name is None else " AND task_name = %(task_name)s"
+    if before is not None:
+        narrowed += " AND recorded_at < %(before)s"
+        params["before"] = database.moment(before)
     rows = database.fetch(
         f"""
         WITH grouped AS (

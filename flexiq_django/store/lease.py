@@ -145,12 +145,18 @@ def any_expired(database: Database) -> bool:
     )
 
 
-def expired(database: Database, limit: int, condition: str = "") -> list[ClaimedJob]:
+def expired(
+    database: Database, limit: int, condition: str = "", *, but: Collection[str] = ()
+) -> list[ClaimedJob]:
     """Running jobs whose lease is over, longest over first; locked where the database can.
 
-    ``condition``: what else must hold, such as ``unseen``.
+    ``condition``: what else must hold, such as ``unseen``. ``but``: tasks whose jobs are left out.
     """
-    return [_as_claimed(database, row) for row in database.pick_expired_leases(limit, condition)]
+    left_out = {f"task{number}": name for number, name in enumerate(sorted(but))}
+    if left_out:
+        condition += f" AND task_name NOT IN ({', '.join(f'%({name})s' for name in left_out)})"
+    rows = database.pick_expired_leases(limit, condition, left_out)
+    return [_as_claimed(database, row) for row in rows]
 
 
 def unseen(database: Database, unseen_ms: int) -> str:

@@ -143,8 +143,13 @@ def reap(
         return [], Settled()
     with database.transaction():
         unseen = lease.unseen(database, unseen_ms)
-        lost = [decide(job) for job in lease.expired(database, limit, unseen)]
-        settlements = verdicts.with_free_budget(database, lost)
+        held: set[str] = set()
+        while True:
+            lost = [decide(job) for job in lease.expired(database, limit, unseen, but=held)]
+            settlements, more = verdicts.with_free_budget(database, lost)
+            if settlements or not more:
+                break
+            held |= more  # however many they are, they hide no job of another task
         if not settlements:  # then nothing was written, and all is as before
             return [], Settled(passed_over=1)
         # Without its token the job is out of reach for the attempt that was lost.

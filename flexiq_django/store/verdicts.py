@@ -55,11 +55,14 @@ def within_budget(database: Database, settlements: Sequence[Settlement]) -> Judg
     return _bury(settlements, refused), frozenset(refused)
 
 
-def with_free_budget(database: Database, settlements: Sequence[Settlement]) -> list[Settlement]:
-    """Without those whose retry budget somebody else has locked, for who must not wait for it."""
+def with_free_budget(
+    database: Database, settlements: Sequence[Settlement]
+) -> tuple[list[Settlement], set[str]]:
+    """Those whose retry budget nobody else has locked, and the tasks whose budget somebody has."""
     asked = {each.task_name for each in settlements if each.is_budgeted}
     held = held_budgets(database, asked) if asked else set()
-    return [each for each in settlements if not (each.is_budgeted and each.task_name in held)]
+    free = [each for each in settlements if not (each.is_budgeted and each.task_name in held)]
+    return free, held
 
 
 def give_back(database: Database, lost: Sequence[Settlement]) -> None:

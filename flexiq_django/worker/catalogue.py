@@ -17,7 +17,6 @@ from flexiq_django.core.outcome import WORKER_LOST, Ending, Outcome, decide
 from flexiq_django.core.payload import decode_call
 from flexiq_django.core.records import ClaimedJob, NewJob, Settlement
 from flexiq_django.core.retry import RetryPolicy
-from flexiq_django.scheduler.loop import Blocked
 from flexiq_django.store import inspect, schedules, steer
 from flexiq_django.store.schedules import ScheduleRow
 from flexiq_django.store.scope import Scope
@@ -35,6 +34,8 @@ class Catalogue:
         self._queues = queues_of(scope)
         self._tasks: dict[str, Task[Any, Any]] = {}
         self._elsewhere: dict[str, Task[Any, Any]] = {}
+        #: How many schedules have been declared in this turn.
+        self._declared = 0
         self._collect()
 
     def _collect(self) -> None:
@@ -81,15 +82,14 @@ class Catalogue:
         declared = [each for queue in own for each in queue.schedules.values()]
         if declared:
             now = call(lambda: inspect.read_clock(self._scope))
-            blocked: Blocked | None = None
-            for schedule in declared:
+            while self._declared < len(declared):
+                schedule = declared[self._declared]
+                # Beforehand: one that others hold up is left for the next time, as the rest fire
+                # only as long as they are declared.
+                self._declared += 1
                 following = schedule.cron.next_after(now)
-                try:
-                    call(partial(schedules.declare, self._scope, schedule.row(), following))
-                except Blocked as error:  # the others fire only as long as they are declared
-                    blocked = error
-            if blocked is not None:
-                raise blocked
+                call(partial(schedules.declare, self._scope, schedule.row(), following))
+        self._declared = 0
         return 60.0
 
     def build(self, row: ScheduleRow, occurrences: Sequence[datetime]) -> list[NewJob]:

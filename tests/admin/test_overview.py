@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -14,8 +15,9 @@ from pytest_django import DjangoAssertNumQueries
 from flexiq_django import queue
 from flexiq_django.admin import charts
 from flexiq_django.admin.charts import Bar, round_up
-from flexiq_django.admin.overview import executions
+from flexiq_django.admin.overview import executions, standing
 from flexiq_django.models import QueueState
+from flexiq_django.store import inspect
 from tests.admin import rows
 from tests.admin.conftest import SignIn
 
@@ -102,6 +104,44 @@ def test_many_executions_shorten_the_time_that_is_looked_at(
     assert "2 executions, 0 of them failed" in text
 
 
+def test_the_last_bar_holds_what_ended_until_the_page_was_asked_for(
+    superuser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        rows.make_metric(ago=1)
+    plain = inspect.read_clock
+
+    def read_and_go_on(scope: Any) -> datetime:
+        now = plain(scope)
+        rows.make_metric(ms=9_000, recorded_at=now + timedelta(milliseconds=20))
+        return now
+
+    monkeypatch.setattr(inspect, "read_clock", read_and_go_on)
+    text = page(superuser)
+
+    assert "3 executions, 0 of them failed" in text
+    assert "9 s" not in text
+
+
+def test_so_many_dead_letters_are_not_counted(
+    superuser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "MOST_COUNTED", 2)
+    for _ in range(2):
+        rows.make_dead_letter(rows.make_job("dead"))
+    assert figures_of(page(superuser))["Dead letters"] == "2"
+    rows.make_dead_letter(rows.make_job("dead"))
+    assert figures_of(page(superuser))["Dead letters"] == "over 2"
+
+
+def test_a_worker_that_drains_serves_no_queue(superuser: Client) -> None:
+    rows.make_job(queue="mail")
+    rows.make_worker(state="draining")
+
+    cells = re.findall(r"queue=mail[^>]*>mail</a></td>(.*?)</tr>", page(superuser), re.DOTALL)
+    assert "<td>0</td><td>open" in cells[0].replace('<form method="post"', "open")
+
+
 def test_workers_queues_and_schedules(superuser: Client) -> None:
     rows.make_job(queue="mail")
     rows.make_worker(queues='["mail", "<img>"]')
@@ -131,6 +171,9 @@ def test_another_namespace(superuser: Client) -> None:
     assert figures_of(text)["Ready"] == "1"
     assert '<a href="?namespace=default">default</a>' in text
     assert figures_of(page(superuser, namespace="no such"))["Ready"] == "0"
+    for name in ("\0", " ", "n" * 101):
+        address = f"{reverse(OVERVIEW)}?{urlencode({'namespace': name})}"
+        assert superuser.get(address).status_code == 404
 
 
 # --- who may see what -----------------------------------------------------------------------------

@@ -7,7 +7,11 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from flexiq_django import Queue
-from flexiq_django.exceptions import InvalidOptionError, InvalidScheduleError
+from flexiq_django.exceptions import (
+    InvalidOptionError,
+    InvalidScheduleError,
+    SettingConflictError,
+)
 from flexiq_django.models import PeriodicTask
 from flexiq_django.store import schedules
 from tests.factories import NOW, PeriodicTaskFactory, at, later
@@ -99,6 +103,16 @@ def test_resuming_goes_by_the_timing_of_that_moment(
     row = stored()
     assert row.enabled
     assert (row.next_run_at.hour, row.next_run_at.minute) == (2, 30)
+
+
+def test_a_timing_that_this_transaction_cannot_see_is_not_waited_for(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PeriodicTaskFactory(name="nightly", enabled=False)
+    monkeypatch.setattr(schedules, "resume", lambda *_: False)
+
+    with pytest.raises(SettingConflictError, match="'nightly' could not be resumed"):
+        queue.resume_periodic("nightly")
 
 
 def test_a_timing_that_cannot_be_read_is_said_and_stays_paused(queue: Queue) -> None:

@@ -205,14 +205,19 @@ def test_a_row_that_another_transaction_holds_up_stops_no_other(
         return build(row, occurrences)
 
     chore = Periodic(at(1), call, build_free, lambda _count: None)
+    assert chore.run() == 0  # a second was lost: the other chores go on before the next schedule
+    assert Job.objects.count() == 0
     assert chore.run() == 0
-    for _ in range(10):
-        clock.now += chore.run()
+    assert Job.objects.count() == 1
+    rests = []
+    for _ in range(20):
+        rests.append(chore.run())
+        clock.now += rests[-1]
 
     assert Job.objects.count() == 1
     assert caplog.text.count("schedule held waits for another transaction (lock timeout)") == 1
     assert "Traceback" not in caplog.text
-    assert chore.run() == 5
+    assert max(rests) == 5
 
 
 def test_bad_rows_hide_no_good_one_however_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,23 @@ def test_a_batch_that_others_took_is_no_reason_for_a_long_rest(
     assert Archival(at(11), call, 0).run() <= 1
 
 
+def test_a_page_that_stays_as_it_is_waits_for_the_next_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    def take_nothing(*_: Any, after: Any, **__: Any) -> retention.Swept:
+        asked.append(after)
+        return retention.Swept(0, NOW)  # a full page of one moment, which others hold
+
+    monkeypatch.setattr(retention, "sweep_batch", take_nothing)
+    chore = RetentionSweep(at(11), call, policy_of(Retention(task_logs=0)))
+
+    while chore.run() != sweeping.LOOK_SECONDS:
+        assert len(asked) < 99
+    assert asked.count(None) == asked.count(NOW)
+
+
 def test_lifetimes_of_single_rows_are_kept_without_any_window() -> None:
     JobFactory(ended=True, purge_at=NOW)
     JobFactory(ended=True)

@@ -181,6 +181,28 @@ def test_a_retry_budget_that_a_caller_holds_stops_only_those_it_pays_for(
     assert chore(lose) == ([by_task["app.budgeted"]], 0)
 
 
+def test_jobs_under_a_held_budget_hide_no_other_however_many(caller: Caller, chore: Any) -> None:
+    states = [TaskStateFactory(name=f"app.budgeted{n}", retry_budget="5/m") for n in range(2)]
+    for state in states:
+        enqueue(3, task_name=state.name)
+    assert len(claim()) == 6
+    enqueue(1, task_name="app.other")
+    (other,) = claim(at(1))
+    caller.holds(TaskState, *(state.pk for state in states))
+
+    def lose() -> list[UUID]:
+        settlements, _ = settle.reap(
+            at(61),
+            lambda job: settlement(
+                job, "pending", attempt_error="lost", is_budgeted=job.id != other.id
+            ),
+            limit=3,
+        )
+        return [each.job_id for each in settlements]
+
+    assert chore(lose) == [other.id]
+
+
 def test_lost_jobs_that_a_caller_holds_are_told_of(caller: Caller, chore: Any) -> None:
     lost = running()
     caller.holds(Job, lost.id)

@@ -53,10 +53,15 @@ class Executions:
         width_ms = round(self._width / timedelta(milliseconds=1))
         spans: list[Figures | None] = [None] * BARS
         found = figures.by_bucket(
-            self._viewer.scope, since=self._start, task_name=None, bucket_ms=width_ms
+            self._viewer.scope,
+            since=self._start,
+            before=self._viewer.now,
+            task_name=None,
+            bucket_ms=width_ms,
         )
-        for each in found:  # one of this very moment belongs to the last bar
-            spans[min(int(each.group), BARS - 1)] = each
+        for each in found:
+            if int(each.group) < BARS:  # else the bars are a bit shorter than the span together
+                spans[int(each.group)] = each
         starts = [self._start + self._width * place for place in range(BARS)]
         counted = {
             "total": number(sum(each.total for each in found)),
@@ -88,7 +93,9 @@ class Executions:
 
     def tasks(self) -> Section:
         """The tasks that took most of the time."""
-        found = figures.by_task(self._viewer.scope, since=self._start, task_name=None)
+        found = figures.by_task(
+            self._viewer.scope, since=self._start, before=self._viewer.now, task_name=None
+        )
         found.sort(key=lambda each: each.mean * each.total, reverse=True)
         return Section(
             title=_("Tasks, by the time they took together"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
@@ -17,6 +17,8 @@ from flexiq_django.admin.filters import known_namespaces
 from flexiq_django.admin.overview.executions import Executions
 from flexiq_django.admin.overview.standing import Standing
 from flexiq_django.admin.overview.viewer import Viewer
+from flexiq_django.api import options as check
+from flexiq_django.exceptions import InvalidOptionError
 
 
 class OverviewAdmin(ReadOnlyAdmin):
@@ -31,7 +33,7 @@ class OverviewAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         own = current_scope()
-        scope = replace(own, namespace=request.GET.get("namespace") or own.namespace)
+        scope = replace(own, namespace=_name(request.GET.get("namespace") or own.namespace))
         viewer = Viewer(
             request, scope, site=self.admin_site.name, is_default=scope.namespace == own.namespace
         )
@@ -44,6 +46,13 @@ class OverviewAdmin(ReadOnlyAdmin):
             "others": [(texts.printable(name), {"namespace": name}) for name in others],
         }
         return TemplateResponse(request, "admin/flexiq_django/overview.html", context)
+
+
+def _name(namespace: str) -> str:
+    try:
+        return check.check_name("namespace", namespace, longest=100)
+    except InvalidOptionError as error:
+        raise Http404(str(error)) from None
 
 
 def _contents(viewer: Viewer) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from flexiq_django.store.figures import Live
 
 #: Rows of a table.
 SHOWN = 50
+#: Dead letters that are counted, at most.
+MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,11 +77,12 @@ class Standing:
             Tile(label=_("paused"), figure=number(jobs.paused), url=listed(JobStatus.PAUSED)),
         ]
         if self._viewer.may("view_deadletter"):
-            dead = self._viewer.rows(DeadLetter).count()
+            dead = self._viewer.rows(DeadLetter)[: MOST_COUNTED + 1].count()
+            figure = number(dead)
+            if dead > MOST_COUNTED:
+                figure = _("over %(count)s") % {"count": number(MOST_COUNTED)}
             url = self._viewer.list_url("deadletter")
-            tiles.append(
-                Tile(label=_("dead letters"), figure=number(dead), url=url, is_bad=dead > 0)
-            )
+            tiles.append(Tile(label=_("dead letters"), figure=figure, url=url, is_bad=dead > 0))
         return tiles
 
     def tables(self) -> list[Section]:
@@ -113,7 +116,7 @@ class Standing:
             self._viewer.age(self._oldest.get(name)) or "-",
             number(jobs.later + jobs.waiting + jobs.paused),
             number(jobs.running),
-            number(sum(each.queues is None or name in each.queues for each in self.workers)),
+            number(sum(each.is_running and each.serves(name) for each in self.workers)),
             self._switch(name, state),
         )
 

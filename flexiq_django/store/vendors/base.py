@@ -208,10 +208,13 @@ class Database(Link):
         """
 
     @abstractmethod
-    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
+    def pick_expired_leases(
+        self, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         """Up to ``limit`` running jobs whose lease is over: ``CLAIMED_COLUMNS``, token.
 
-        ``condition`` is what else must hold, as SQL that begins with ``AND``, or nothing.
+        ``condition`` is what else must hold, as SQL that begins with ``AND``, or nothing, with its
+        ``params``.
         """
 
     @abstractmethod

@@ -158,12 +158,14 @@ class PostgreSQL(ReturningMixin, LimitOfTransaction):
         )
         return [line for (line,) in rows]
 
-    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
+    def pick_expired_leases(
+        self, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS}"  # noqa: S608
             f" WHERE lease_at <= {{now}} AND namespace = %(namespace)s{condition}"
             " ORDER BY lease_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED",
-            {"limit": limit},
+            {**params, "limit": limit},
         )
 
     def lock_rows(

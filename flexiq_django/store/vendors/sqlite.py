@@ -142,12 +142,14 @@ class SQLite(ReturningMixin, Database):
         )
         return [line for (line,) in rows]
 
-    def pick_expired_leases(self, limit: int, condition: str) -> list[tuple[Any, ...]]:
+    def pick_expired_leases(
+        self, limit: int, condition: str, params: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         return self.fetch(
             f"SELECT {CLAIMED_COLUMNS}, token FROM {JOBS}"  # noqa: S608
             f" WHERE lease_at <= {{now}} AND namespace = %(namespace)s{condition}"
             " ORDER BY lease_at LIMIT %(limit)s",
-            {"limit": limit},
+            {**params, "limit": limit},
         )
 
     def lock_rows(
