@@ -1,5 +1,6 @@
 """What Queue does to jobs: cancel, ask to stop, progress, archive."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -115,7 +116,8 @@ def test_archiving_ends_though_jobs_keep_growing_old(
 
     def end_another(execute: Any, sql: str, *rest: Any) -> Any:
         if f"INSERT INTO {archive.ARCHIVE}" in sql and len(young) < 9:
-            young.append(JobFactory(ended=True, completed_at=inspect.read_clock(queue.scope)))
+            ended_at = inspect.read_clock(queue.scope) + timedelta(milliseconds=5)
+            young.append(JobFactory(ended=True, completed_at=ended_at))
         return execute(sql, *rest)
 
     with connection.execute_wrapper(end_another):
