@@ -20,6 +20,7 @@ def acquire(scope: Scope, role: str, holder: str, *, ttl_ms: int) -> bool:
         f"UPDATE {LEASES} SET holder = %(holder)s, expires_at = {expiry}"  # noqa: S608
         " WHERE name = %(name)s AND (holder = %(holder)s OR expires_at <= {now})",
         params,
+        may_wait=False,  # only workers write leases, each in a statement of its own
     )
     if taken:
         return True

@@ -45,8 +45,13 @@ class Link(ABC):
             cursor.execute(sql.replace("{now}", self.now), self.bind(params))
             return list(cursor.fetchall())
 
-    def change(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
-        """Run a statement that returns nothing; the number of rows it matched."""
+    def change(
+        self, sql: str, params: Mapping[str, Any] | None = None, *, may_wait: bool = True
+    ) -> int:
+        """Run a statement that returns nothing; the number of rows it matched.
+
+        ``may_wait``: whether a caller's transaction may have locked such rows.
+        """
         with self.connection.cursor() as cursor:
             cursor.execute(sql.replace("{now}", self.now), self.bind(params))
             return int(cursor.rowcount)

@@ -22,8 +22,10 @@ class LimitOfTransaction(Database):
     def limit_lock_waits(self, seconds: float) -> None:
         setattr(self.connection, _LIMIT, (self.connection.connection, round(seconds * 1000)))
 
-    def change(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
-        if self._limit is None or self.connection.in_atomic_block:
+    def change(
+        self, sql: str, params: Mapping[str, Any] | None = None, *, may_wait: bool = True
+    ) -> int:
+        if self._limit is None or self.connection.in_atomic_block or not may_wait:
             return super().change(sql, params)
         with self.transaction():
             return super().change(sql, params)
