@@ -99,8 +99,7 @@ class WorkerAdmin(WarningAdmin):
     def get_warnings(self) -> list[str]:
         live = workers.live(current_scope())
         return [
-            *(text for _worker, text in fleet.skews(live)),
-            *(each.text for each in fleet.differences(live)),
+            *(text for _code, text in fleet.disagreements(live)),
             *super().get_warnings(),
         ]
 

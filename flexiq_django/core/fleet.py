@@ -61,6 +61,14 @@ def skews(live: Iterable[LiveWorker]) -> Iterator[tuple[LiveWorker, str]]:
             yield worker, f"the clock of worker {worker.id} is {off} off the database's"
 
 
+def disagreements(live: Sequence[LiveWorker]) -> Iterator[tuple[str, str]]:
+    """What workers do not agree in, clocks and values: a code, and a sentence, for each."""
+    for _worker, text in skews(live):
+        yield "clock-skew", text
+    for each in differences(live):
+        yield "fleet-differs", each.text
+
+
 class Unserved(NamedTuple):
     """Ready jobs that no live worker claims. ``code`` says which kind, ``why`` the rest."""
 

@@ -150,10 +150,7 @@ def _fleet(live: Sequence[LiveWorker]) -> Iterable[tuple[str, str]]:
         if worker.turn_age > longest_turn():
             hung = f"had not turned for {as_age(worker.turn_age)} at its last heartbeat"
             yield "claim-loop-hangs", f"the claim loop of worker {worker.id} {hung}"
-    for _worker, text in fleet.skews(live):
-        yield "clock-skew", text
-    for each in fleet.differences(live):
-        yield "fleet-differs", each.text
+    yield from fleet.disagreements(live)
 
 
 def _overdue(due: Sequence[schedules.ScheduleRow], now: datetime) -> Iterable[tuple[str, str]]:

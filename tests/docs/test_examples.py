@@ -41,6 +41,18 @@ def test_the_view_of_the_readme_stores_order_and_job_together(
     assert len(queue.list_jobs()) == before + 1
 
 
+def test_the_figures_of_the_page_on_deploying_can_be_read(
+    run_page: Callable[[Path], Page],
+) -> None:
+    page = run_page(DOCS / "howto" / "deploy.md")
+
+    answer = page.modules["shop.views"].metrics(RequestFactory().get("/"))
+
+    lines = answer.content.decode().splitlines()
+    assert 'flexiq_jobs{state="pending"} 0' in lines
+    assert "flexiq_live_workers 0" in lines
+
+
 def test_the_settings_the_urls_and_the_token_of_the_http_page_fit_together(
     run_page: Callable[[Path], Page], settings: Any
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -129,13 +128,9 @@ def _of_number(start: datetime, span: Figures | None) -> Bar:
 
 
 def _of_time(start: datetime, span: Figures | None) -> Bar:
-    half, most = _half_and_most(span.percentiles) if span else (0.0, 0.0)
+    half, most = span.percentiles[:2] if span else (0.0, 0.0)
     told = {"time": _clock(start), "half": texts.duration(half), "most": texts.duration(most)}
     return Bar(most, half, _("%(time)s: half up to %(half)s, 95 %% up to %(most)s") % told)
-
-
-def _half_and_most(percentiles: Sequence[float]) -> tuple[float, float]:
-    return percentiles[0], percentiles[1]
 
 
 def _failed(group: Figures) -> int:

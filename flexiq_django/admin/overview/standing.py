@@ -56,8 +56,7 @@ class Standing:
         paused = inspect.paused_queues(self._viewer.scope)
         found = [each.text for each in fleet.unserved(names, paused=paused, live=self.workers)]
         if self._viewer.may("view_worker"):
-            found += [text for _worker, text in fleet.skews(self.workers)]
-            found += [each.text for each in fleet.differences(self.workers)]
+            found += [text for _code, text in fleet.disagreements(self.workers)]
         return found
 
     def tiles(self) -> list[Tile]:
